@@ -12,8 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cases import cases
+
 from .guest import Machine
 from .road import advisor, out
+
+CASES = cases(__file__)
 
 pytestmark = pytest.mark.thorough
 
@@ -34,27 +38,11 @@ why = "A test."
 hurts-when = "Never."
 sources = ["A test"]
 """
-VALUES = {
-    "sysctl:net.core.somaxconn": "5123",
-    "sysctl:net.ipv4.tcp_rmem": "4096 131072 7340032",
-    "link:eth1:mtu": "4000",
-    "link:eth1:ring.rx": "512",
-    "block:nvme0n1:scheduler": "mq-deadline",
-    "block:nvme0n1:read_ahead_kb": "512",
-    "thp:enabled": "never",
-}
+VALUES = CASES["VALUES"]
 # Besides them what NetworkManager calls otherwise than the kernel, and what nmstate would widen.
 WIRE = {"link:eth1:feature.rx-gro": "off", "link:eth1:feature.tx-tcp-segmentation": "off"}
 # How each value is read by a hand that knows nothing of us, and what is wanted.
-LOOK = {
-    "sysctl -n net.core.somaxconn": "5123",
-    "sysctl -n net.ipv4.tcp_rmem | tr '\\t' ' '": "4096 131072 7340032",
-    "ip -o link show eth1 | sed 's/.* mtu \\([0-9]*\\) .*/\\1/'": "4000",
-    "ethtool -g eth1 | sed -n '/Current/,$s/^RX:[^0-9]*//p'": "512",
-    "sed 's/.*\\[\\(.*\\)\\].*/\\1/' /sys/block/nvme0n1/queue/scheduler": "mq-deadline",
-    "cat /sys/block/nvme0n1/queue/read_ahead_kb": "512",
-    "sed 's/.*\\[\\(.*\\)\\].*/\\1/' /sys/kernel/mm/transparent_hugepage/enabled": "never",
-}
+LOOK = CASES["LOOK"]
 # Of what cloud-init does at a first start, the part that reads user data: not users, host keys and links of its own.
 CLOUD = """\
 datasource_list: [NoCloud]

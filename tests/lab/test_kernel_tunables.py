@@ -10,70 +10,22 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.cases import cases
+
 from .guest import Machine
 from .road import advisor, document, goes_in_and_out, out, profile, script_puts_back
 
+CASES = cases(__file__)
+
 pytestmark = pytest.mark.thorough
 
-UNIT = """[Unit]
-Description=A unit whose state is changed
-[Service]
-ExecStart=/bin/sleep infinity
-[Install]
-WantedBy=multi-user.target
-"""
-LINES: tuple[tuple[str, str, str], ...] = (
-    ("pm-qos:cpu_dma_latency", "10", ""),
-    ("sched:migration_cost_ns", "5000000", ""),
-    ("sched:numa_balancing/scan_size_mb", "512", ""),
-    ("sysfs:/sys/kernel/mm/ksm/pages_to_scan", "200", ""),
-    ("sysfs:/sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us", "100", ""),
-    ("module:udf", "loaded", ""),
-    ("module:nvme_core:io_timeout", "45", ""),
-    ("module:printk:ignore_loglevel", "1", ""),
-    ("module:dummy:numdummies", "3", ""),
-    ("unit:lab-state.service:state", "disabled inactive", ""),
-    ("unit:lab-idle.service:state", "enabled active", ""),
-    ("cpufreq:*:governor", "performance", ""),
-    ("cmdline:lab.none", "1", ""),
-)
+UNIT = CASES["UNIT"]
+LINES = CASES["LINES"]
 
 # What is there, as far as it does not count up or change by itself.
-LIVE = r"""
-echo "latency $(od -A n -t d4 /dev/cpu_dma_latency | tr -d ' ')"
-cd /sys/kernel/debug/sched; echo "cost $(cat migration_cost_ns)"; echo "scan $(cat numa_balancing/scan_size_mb)"
-echo "ksm $(cat /sys/kernel/mm/ksm/pages_to_scan)"
-echo "resume $(cat /sys/devices/system/cpu/cpu*/power/pm_qos_resume_latency_us | sort -u)"
-for name in udf crc_itu_t; do echo "$name $(grep -c "^$name " /proc/modules)"; done
-echo "timeout $(cat /sys/module/nvme_core/parameters/io_timeout)"
-echo "loglevel $(cat /sys/module/printk/parameters/ignore_loglevel)"
-echo "dummies $(modprobe --showconfig | grep -c 'dummy numdummies=3')"
-for unit in lab-state lab-idle; do
-    echo "$unit $(systemctl is-enabled $unit.service) $(systemctl is-active $unit.service)"
-done
-echo "units $(systemctl list-units --plain --no-legend --all 'advisor-cpu*' | wc -l)"
-"""
-FILES = r"""
-cd /
-find etc -type f -print0 | sort -z | xargs -0 stat -c '%n %a %u %g'
-find etc -type f -print0 | sort -z | xargs -0 cksum
-find etc -type l -printf '%p %l\n' | sort
-find etc -type d | sort
-"""
-IN_FORCE = {
-    "latency": "10",
-    "cost": "5000000",
-    "scan": "512",
-    "ksm": "200",
-    "resume": "100",
-    "udf": "1",
-    "crc_itu_t": "1",
-    "timeout": "45",
-    "loglevel": "Y",
-    "dummies": "1",
-    "lab-state": "disabled inactive",
-    "lab-idle": "enabled active",
-}
+LIVE = CASES["LIVE"]
+FILES = CASES["FILES"]
+IN_FORCE = CASES["IN_FORCE"]
 
 
 @pytest.fixture(scope="module")

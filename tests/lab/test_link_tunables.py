@@ -8,10 +8,14 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from tests.cases import cases
+
 from .conftest import refuse_to_run
 from .guest import CannotRunError, Guest, Machine
 from .hardware import Hardware, Link
 from .road import AT_ONCE, advisor, goes_in_and_out, out, profile, script_puts_back
+
+CASES = cases(__file__)
 
 pytestmark = pytest.mark.thorough
 
@@ -23,37 +27,10 @@ HARDWARE = Hardware(
     links=(Link(node=0), Link("e1000e", node=0), Link("virtio-net-pci", wire="user")),
 )
 
-STATE = r"""
-for link in eth0 eth1 eth2 va; do
-  for option in -g -l -c -a -k; do ethtool $option $link 2>&1; done
-  tc qdisc show dev $link
-  ip -d link show $link | sed 's/<[^>]*>//; s/state [A-Z]*//'
-  cd /sys/class/net/$link
-  grep -s . tx_queue_len queues/*/rps_cpus queues/*/rps_flow_cnt queues/*/xps_cpus
-done
-find /etc -type f -print0 | sort -z | xargs -0 cksum
-find /etc -type d | sort
-"""
+STATE = CASES["STATE"]
 
 # vmxnet3, e1000e and veth: between them they have one of each kind.
-VALUES = {
-    "link:eth0:feature.rx-lro": "off",
-    "link:eth0:feature.tx-checksum-ip-generic": "off",
-    "link:eth0:qdisc": "fq",
-    "link:eth0:ring.rx": "2048",
-    "link:eth0:ring.rx-jumbo": "1024",
-    "link:eth0:ring.tx": "1024",
-    "link:eth0:rps-flow-cnt.rx-1": "256",
-    "link:eth0:rps.rx-0": "0-1",
-    "link:eth0:txqueuelen": "5000",
-    "link:eth0:xps.tx-1": "1",
-    "link:eth1:coalesce.rx-usecs": "50",
-    "link:eth1:pause.autoneg": "off",
-    "link:eth1:qdisc": "fq_codel",
-    "link:eth1:ring.rx": "512",
-    "link:va:channels.rx": "2",
-    "link:va:feature.rx-gro": "on",
-}
+VALUES = CASES["VALUES"]
 RENAMED = {"link:eth2:txqueuelen": "77", "link:eth2:feature.rx-gro": "off"}
 
 
@@ -138,15 +115,7 @@ def test_the_script_puts_all_back_with_nothing_installed(machine: Machine, shell
     script_puts_back(machine, "links", shell, lambda: judge(machine), lambda: state(machine))
 
 
-REFUSED = {
-    "link:eth0:ring.rx": ("8192", "its driver allows at most 4096"),
-    "link:eth0:ring.rx-jumbo": ("8192", "its driver allows at most 4096"),
-    "link:eth0:channels.combined": ("64", "its driver allows at most 2"),
-    "link:eth0:feature.rx-vlan-filter": ("off", "it is [fixed]"),
-    "link:eth2:feature.tx-generic-segmentation": ("on", "on is requested already"),
-    "link:eth0:qdisc": ("htb", "is none of"),
-    "link:eth0:rps.rx-0": ("0-63", "CPU 2 is not online"),
-}
+REFUSED = CASES["REFUSED"]
 
 
 def test_what_a_driver_would_not_take_is_refused_beforehand(machine: Machine) -> None:

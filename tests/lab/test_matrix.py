@@ -13,8 +13,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.cases import cases
+
 from .guest import Machine, Result
 from .state import NEAR, STATE, changed
+
+CASES = cases(__file__)
 
 pytestmark = pytest.mark.thorough
 
@@ -31,21 +35,7 @@ helps-when = "never"
 hurts-when = "never"
 sources = ["test"]
 """
-KINDS = (
-    ("sysctl:net.core.rmem_max", "8388608"),
-    ("sysctl:vm.dirty_bytes", "268435456"),
-    ("link:eth0:mtu", "9000"),
-    ("link:eth0:ring.rx", "960"),
-    ("link:eth0:feature.rx-gro", "off"),
-    ("link:eth0:txqueuelen", "2000"),
-    ("block:{disk}:scheduler", "mq-deadline"),
-    ("block:{disk}:read_ahead_kb", "1024"),
-    ("thp:enabled", "never"),
-    ("llt:highwater", "2000"),
-    ("llt:timer.peerinact", "3200"),
-    ("unit:demo-storage.service:numa", "NUMAPolicy=bind NUMAMask=0 CPUAffinity=numa"),
-    ("file:/etc/iscsi/iscsid.conf:node.session.cmds_max", "256"),
-)
+KINDS = CASES["KINDS"]
 
 
 def profile(name: str, tunables: tuple[tuple[str, str], ...]) -> str:
@@ -209,22 +199,7 @@ def test_one_transaction_at_a_time_may_wait(host: Machine) -> None:
     assert "no transaction awaits" in advisor(host, "confirm", code=3).stderr
 
 
-STACK = """
-set -e
-ip link add s0 type dummy; ip link add s1 type dummy
-ip link add bond9 type bond mode active-backup
-ip link set s0 master bond9; ip link set s1 master bond9
-for link in s0 s1 bond9; do ip link set $link up; done
-ip link add link bond9 name bond9.5 type vlan id 5
-ip link add link bond9.5 name mac9 type macvlan mode bridge
-ip link set bond9.5 up; ip link set mac9 up
-ip address add 203.0.113.1/24 dev bond9.5; ip address add 2001:db8:9::1/64 dev mac9 nodad
-ip route add 203.0.113.128/25 via 203.0.113.9 dev bond9.5 proto static
-modprobe team
-ip link add s2 type dummy; ip link add team9 type team; ip link set s2 master team9
-for link in s2 team9; do ip link set $link up; done
-ip link add link team9 name team9.7 type vlan id 7; ip link set team9.7 up
-"""
+STACK = CASES["STACK"]
 STACKED = ("s0", "s1", "s2", "bond9", "bond9.5", "mac9", "team9", "team9.7")
 
 
@@ -266,15 +241,7 @@ def ssh(host: Machine) -> Iterator[Machine]:
 
 
 # A switch port that goes down for a frame size that it does not know: the session hangs, and no new one can be made.
-SWITCH = """
-while [ ! -e /run/stop-switch ]; do
-    case $(cat /sys/class/net/eth0/mtu) in
-    9000) ip -n peer link set eth1 down; touch /run/was-cut ;;
-    *) ip -n peer link set eth1 up ;;
-    esac
-    sleep 0.2
-done
-"""
+SWITCH = CASES["SWITCH"]
 
 
 def test_a_change_that_cuts_the_ssh_session_takes_itself_back(ssh: Machine) -> None:

@@ -10,56 +10,20 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.cases import cases
+
 from .guest import Machine
 from .road import out
+
+CASES = cases(__file__)
 
 pytestmark = pytest.mark.thorough
 
 # A link for each manager; NetworkManager, netplan and ifupdown are installed on the lab host and idle.
-FILES = {
-    "/etc/NetworkManager/system-connections/lab.nmconnection": (
-        "[connection]\nid=lab\nuuid=11111111-1111-4111-8111-111111111111\ntype=dummy\ninterface-name=keyfile0\n\n"
-        "[ethernet]\n# as the switch has it\nmtu = 1500\n\n[ipv4]\nmethod=manual\naddress1=198.51.100.1/28\n\n"
-        "[ipv6]\nmethod=disabled\n"
-    ),
-    "/etc/netplan/50-lab.yaml": (
-        "# storage network\nnetwork:\n  version: 2\n  ethernets:\n"
-        "    lan0:\n      match: {name: planned0}\n      addresses: [198.51.100.17/28]\n"
-        "    lan1:\n      renderer: NetworkManager\n      match: {name: planned1}\n"
-        "      addresses: [198.51.100.33/28]\n      mtu: 1500\n"
-        "  bridges:\n    planned2:\n      addresses: [198.51.100.49/28]   # no ports\n"
-    ),
-    "/etc/network/interfaces.d/lab": (
-        "iface static0 inet static\n\taddress 198.51.100.65/28\n"
-        "allow-hotplug dhcp0\niface dhcp0 inet dhcp\n  hostname lab\n"
-    ),
-    "/etc/sysconfig/network-scripts/ifcfg-script0": "DEVICE='script0'\nONBOOT='yes'   # always\nMTU=\n",
-}
+FILES = CASES["FILES"]
 LINKS = ("keyfile0", "planned0", "planned1", "planned2", "static0", "dhcp0", "script0")
-START = """
-ip link add planned1 type veth peer name far1
-for name in keyfile0 planned0 static0 dhcp0 script0; do ip link add $name type dummy; done
-ip link set far1 up
-netplan generate && networkctl reload && ifup static0
-systemctl start NetworkManager && nm-online --quiet --wait-for-startup --timeout 30
-nmcli --wait 20 connection up lab && nmcli --wait 20 connection up netplan-lan1
-# What stands for Red Hat's script at boot.
-systemd-run --quiet --unit=network --remain-after-exit true
-for try in $(seq 50); do
-    grep -qs NETWORK_FILE "/run/systemd/netif/links/$(cat /sys/class/net/planned2/ifindex)" && exit 0
-    sleep 0.2
-done
-exit 1
-"""
-END = """
-ifdown static0
-systemctl stop NetworkManager network.service
-rm -rf /etc/sysconfig /run/NetworkManager /run/network/* /var/lib/NetworkManager/* /var/lib/advisor
-rm -f /etc/netplan/* /etc/network/interfaces.d/* /etc/NetworkManager/system-connections/*
-netplan generate
-for name in keyfile0 planned0 planned1 planned2 static0 dhcp0 script0; do ip link del $name; done
-networkctl reload
-"""
+START = CASES["START"]
+END = CASES["END"]
 FOLDERS = "/etc/NetworkManager /etc/netplan /etc/network /etc/sysconfig /etc/systemd/network /etc/udev"
 
 

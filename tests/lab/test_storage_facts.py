@@ -10,20 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.cases import cases
+
+CASES = cases(__file__)
+
 if TYPE_CHECKING:
     from .guest import Machine
 
-SCAN = """
-import json, sys, time, msgspec
-from advisor.facts.arrays import read_arrays
-from advisor.facts.disks import read_disks, read_filesystems
-from advisor.facts.unknown import Unknowns
-from advisor.host import live_host
-unknown, host = Unknowns(), live_host()
-disks = read_disks(host, unknown)
-found = {"disks": disks, "filesystems": read_filesystems(host, unknown), "arrays": read_arrays(host, disks, unknown)}
-sys.stdout.buffer.write(msgspec.json.encode(found | {"unknown": unknown.listed()}))
-"""
+SCAN = CASES["SCAN"]
 ENVIRONMENT = "PYTHONPATH=/src:/opt/advisor-deps PYTHONPYCACHEPREFIX=/var/cache/pycache"
 
 
@@ -122,15 +116,7 @@ def test_disks_as_lsblk_sees_them(guest: Machine) -> None:
             assert len(disk["irqs"]) >= 4
 
 
-HEALTH = """
-import json, msgspec
-from advisor.host import live_host
-from advisor.observe.drives import read_drives
-from advisor.observe.sample import Reading
-reading = Reading(0.0)
-read_drives(live_host(), reading)
-print(json.dumps([reading.counters, reading.gauges, reading.missing]))
-"""
+HEALTH = CASES["HEALTH"]
 
 
 def test_log_page_0x02_over_the_ioctl(guest: Machine, names: dict[str, str]) -> None:

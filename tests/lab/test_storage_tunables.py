@@ -6,95 +6,27 @@ Judged by sysfs, ``sysctl``, ``udevadm``, ``systemctl``, ``/proc`` and the produ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pytest
+
+from tests.cases import cases
 
 from .guest import Machine
 from .road import advisor, document, goes_in_and_out, out, profile, script_puts_back
 
+CASES = cases(__file__)
+
 pytestmark = pytest.mark.thorough
 
 # A RAID 5 over the drives of node 0, a logical volume on one of node 1, each with what distinguishes it from others.
-SETUP = r"""
-set -eu
-drive() { echo "/dev/$(grep -lx "$1 *" /sys/block/*/device/serial | cut -d / -f 4)"; }
-lab-setup service llt
-grep -qx 'AUTO -all' /etc/mdadm/mdadm.conf || echo 'AUTO -all' >>/etc/mdadm/mdadm.conf
-mdadm --quiet --create /dev/md5 --run --level=5 --raid-devices=3 --assume-clean --metadata=1.2 --homehost=lab \
-    $(drive LAB-N0-0) $(drive LAB-N0-1) $(drive LAB-N0-2)
-udevadm settle
-mdadm --detail --brief /dev/md5 >>/etc/mdadm/mdadm.conf
-pvcreate -q -y $(drive LAB-N1-0)
-vgcreate -q vg0 $(drive LAB-N1-0)
-lvcreate -q -y -n data -L 1G vg0
-udevadm settle
-# iscsiadm makes its directory of interfaces when it first runs, which is none of our doing.
-mkdir -p /etc/beegfs /opt/iris /etc/iscsi/ifaces
-printf '# workers\ntuneNumWorkers = 12\n\n# interfaces\nconnInterfacesFile =\n' >/etc/beegfs/beegfs-storage.conf
-printf '[Startup]\nglobals=1\n\n[config]\nglobals=0,0,512,0,0,0\n' >/opt/iris/iris.cpf
-"""
-TEAR_DOWN = r"""
-advisor rollback --all --force >/dev/null 2>&1
-vgremove -f -q vg0
-wipefs -qa /dev/$(grep -lx "LAB-N1-0 *" /sys/block/*/device/serial | cut -d / -f 4)
-lab-setup no-md no-llt
-rm -rf /etc/systemd/system/demo-storage.service /etc/beegfs /opt/iris /var/lib/advisor /etc/advisor
-systemctl daemon-reload
-"""
+SETUP = CASES["SETUP"]
+TEAR_DOWN = CASES["TEAR_DOWN"]
 
 # What "as before" means; devices by what does not change with a boot.
-STATE = r"""
-cd /
-find etc opt/iris -type f -print0 | sort -z | xargs -0 stat -c '%n %a %u %g'
-find etc opt/iris -type f -print0 | sort -z | xargs -0 cksum
-find etc -type d | sort
-for disk in /sys/block/nvme*; do
-    serial=$(tr -d ' ' <"$disk/device/serial")
-    for name in scheduler nr_requests read_ahead_kb max_sectors_kb rq_affinity nomerges iostats wbt_lat_usec; do
-        echo "$serial $name $(cat "$disk/queue/$name")"
-    done
-done | sort
-for device in md5 dm-0; do echo "$device $(cat "/sys/block/$device/queue/read_ahead_kb")"; done
-for name in stripe_cache_size group_thread_cnt preread_bypass_threshold skip_copy sync_speed_min sync_speed_max; do
-    echo "$name $(cat "/sys/block/md5/md/$name")"
-done
-grep -r . /sys/kernel/mm/transparent_hugepage --include=enabled --include=defrag --include='*_enabled' --include='*scan'
-sysctl -a 2>/dev/null | grep '^vm\.dirty'
-lltconfig -F query
-lltconfig -T query
-systemctl show -p LimitNOFILE,LimitNOFILESoft,CPUAffinity,IOWeight,Nice,OOMScoreAdjust demo-storage.service
-"""
+STATE = CASES["STATE"]
 
-LINES: tuple[tuple[str, str, str], ...] = (
-    ("block:{disk}:scheduler", "mq-deadline", 'for-each = "disks"\nonly = { kinds = ["nvme"] }'),
-    ("block:{disk}:nr_requests", "64", 'for-each = "disks"\nonly = { kinds = ["nvme"] }'),
-    ("block:{disk}:max_sectors_kb", "128", 'for-each = "disks"\nonly = { kinds = ["nvme"] }'),
-    ("block:{disk}:rq_affinity", "2", 'for-each = "disks"\nonly = { kinds = ["nvme"] }'),
-    ("block:{array}:read_ahead_kb", "4096", 'for-each = "arrays"'),
-    ("md:{array}:stripe_cache_size", "1024", 'for-each = "arrays"\nonly = { levels = ["raid5", "raid6"] }'),
-    ("md:{array}:group_thread_cnt", "2", 'for-each = "arrays"'),
-    ("md:{array}:preread_bypass_threshold", "512", 'for-each = "arrays"'),
-    ("md:{array}:skip_copy", "1", 'for-each = "arrays"'),
-    ("md:{array}:sync_speed_min", "5000", 'for-each = "arrays"'),
-    ("md:{array}:sync_speed_max", "100000", 'for-each = "arrays"'),
-    ("thp:enabled", "madvise", ""),
-    ("thp:defrag", "defer+madvise", ""),
-    ("thp:khugepaged/pages_to_scan", "8192", ""),
-    ("sysctl:vm.dirty_bytes", "268435456", ""),
-    ("sysctl:vm.dirty_background_bytes", "67108864", ""),
-    ("llt:timer.peerinact", "3200", ""),
-    ("llt:timer.peertrouble", "350", ""),
-    ("unit:demo-storage.service:LimitNOFILE", "262144", ""),
-    ("unit:demo-storage.service:CPUAffinity", "1-2", ""),
-    ("unit:demo-storage.service:OOMScoreAdjust", "-500", ""),
-    ("unit:demo-storage.service:IOWeight", "200", ""),
-    ("file:/etc/beegfs/beegfs-storage.conf:tuneNumWorkers", "32", ""),
-    ("file:/etc/beegfs/beegfs-storage.conf:tuneTargetChooser", "roundrobin", ""),
-    ("file:/etc/iscsi/iscsid.conf:node.session.queue_depth", "64", ""),
-    ("file:/opt/iris/iris.cpf:config/globals", "0,0,1024,0,0,0", ""),
-    ("file:/etc/llttab:set-arp", "0", ""),
-)
+LINES = CASES["LINES"]
 
 
 @pytest.fixture(scope="module")
@@ -118,55 +50,11 @@ def live(guest: Machine) -> dict[str, str]:
     return dict(line.rsplit(" ", 1) for line in out(guest, LIVE).splitlines())
 
 
-LIVE = r"""
-for disk in /sys/block/nvme*; do
-    serial=$(tr -d ' ' <"$disk/device/serial")
-    echo "$serial scheduler $(sed 's/.*\[\(.*\)\].*/\1/' "$disk/queue/scheduler")"
-    for name in nr_requests max_sectors_kb rq_affinity; do echo "$serial $name $(cat "$disk/queue/$name")"; done
-done
-cd /sys/block
-echo "md5 ahead $(cat md5/queue/read_ahead_kb)"
-echo "dm ahead $(cat dm-0/queue/read_ahead_kb)"
-cd /sys/block/md5/md
-for name in stripe_cache_size group_thread_cnt preread_bypass_threshold skip_copy; do echo "$name $(cat $name)"; done
-for name in sync_speed_min sync_speed_max; do echo "$name $(tr -d ' ' <$name)"; done
-cd /sys/kernel/mm/transparent_hugepage
-for name in enabled defrag; do echo "$name $(sed 's/.*\[\(.*\)\].*/\1/' $name)"; done
-echo "pages_to_scan $(cat khugepaged/pages_to_scan)"
-sysctl vm.dirty_bytes vm.dirty_ratio vm.dirty_background_bytes vm.dirty_background_ratio | sed 's/ = / /'
-lltconfig -T query | sed -n 's/^  \(peer[a-z]*\) = /\1 /p'
-"""
+LIVE = CASES["LIVE"]
 
 SERIALS = [f"LAB-N{node}-{index}" for node in (0, 1) for index in range(3)]
-IN_FORCE: Mapping[str, str] = {
-    **{
-        f"{serial} {name}": value
-        for serial in SERIALS
-        for name, value in {
-            "scheduler": "mq-deadline",
-            "nr_requests": "64",
-            "max_sectors_kb": "128",
-            "rq_affinity": "2",
-        }.items()
-    },
-    "md5 ahead": "4096",
-    "dm ahead": "4096",
-    "stripe_cache_size": "1024",
-    "group_thread_cnt": "2",
-    "preread_bypass_threshold": "512",
-    "skip_copy": "1",
-    "sync_speed_min": "5000(local)",
-    "sync_speed_max": "100000(local)",
-    "enabled": "madvise",
-    "defrag": "defer+madvise",
-    "pages_to_scan": "8192",
-    "vm.dirty_bytes": "268435456",
-    "vm.dirty_ratio": "0",
-    "vm.dirty_background_bytes": "67108864",
-    "vm.dirty_background_ratio": "0",
-    "peerinact": "3200",
-    "peertrouble": "350",
-    "peertroublelo": "400",
+IN_FORCE: dict[str, str] = CASES["IN_FORCE"] | {
+    f"{serial} {name}": value for serial in SERIALS for name, value in CASES["DISK_IN_FORCE"].items()
 }
 
 

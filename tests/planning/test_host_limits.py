@@ -12,9 +12,12 @@ from advisor.facts.listeners import parse_listeners
 from advisor.host import Host
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan, Skipped
+from tests.cases import cases
 from tests.planning.system import GIB, applied, planned, system, values
 from tests.serving_hosts import UNITS, serving_host
 from tests.whole_hosts import DISTRIBUTIONS, WholeHost
+
+CASES = cases(__file__)
 
 LIMITS = {
     "fs.file-max": "1000000",
@@ -45,20 +48,7 @@ def planned_here(word: str, gib: int = 64, sysctl: Mapping[str, str] = {}, files
     return plan_profiles(host_of(gib, sysctl, files), [word], {})
 
 
-@pytest.mark.parametrize(
-    ("word", "says"),
-    [
-        ("sysctl:vm.min_free_kbytes=4000000", "3,906 of 65,536 MiB of memory (6 %) would be kept free"),
-        ("sysctl:vm.min_free_kbytes=100", "100 is less than 1024"),
-        ("sysctl:net.ipv4.tcp_mem=1 2 3", "3 is less than 128"),
-        ("sysctl:net.ipv4.tcp_mem=9000000 9000000 9000000", "may be taken by socket buffers"),
-        ("sysctl:vm.dirty_bytes=99999999999", "may be dirty before anything is written"),
-        ("sysctl:kernel.threads-max=1000", "1234 threads are in use"),
-        ("sysctl:kernel.pid_max=1000", "1234 threads are in use"),
-        ("block:sda:nr_requests=999999", "at most 2048"),
-        ("block:sda:read_ahead_kb=99999996", "at most 4,194,304 KiB here"),
-    ],
-)
+@pytest.mark.parametrize(("word", "says"), CASES["what does not fit the host is refused"])
 def test_what_does_not_fit_the_host_is_refused(word: str, says: str) -> None:
     assert says in blocked(planned_here(word)).reason
 
@@ -307,22 +297,7 @@ def test_huge_pages_are_added_to_those_that_another_profile_holds(tmp_path: Path
         assert again.blocking == ()
 
 
-@pytest.mark.parametrize(
-    ("words", "sysctl", "note"),
-    [
-        (("ratio=20", "background_ratio=20"), {}, "background_ratio 20 is not below vm.dirty_ratio 20"),
-        (("ratio=10",), {}, "background_ratio 10 is not below vm.dirty_ratio 10"),
-        (("ratio=11",), {}, None),
-        (("bytes=1073741824", "background_bytes=1073741824"), {}, "background_bytes 1073741824 is not below"),
-        (("bytes=1073741824", "background_bytes=1073741823"), {}, None),
-        # 64 GiB, of which 20 % are the most that may be dirty.
-        (("background_bytes=13743895348",), {}, "background_bytes 13743895348 is not below vm.dirty_ratio 20"),
-        (("background_bytes=13743800000",), {}, None),
-        # What a percentage of the memory that may be dirty is in bytes is not known.
-        (("bytes=1073741824",), {}, None),
-        (("background_ratio=10",), {"vm.dirty_bytes": "4096000", "vm.dirty_ratio": "0"}, None),
-    ],
-)
+@pytest.mark.parametrize(("words", "sysctl", "note"), CASES["a background that begins no earlier is named"])
 def test_a_background_that_begins_no_earlier_is_named(
     words: tuple[str, ...], sysctl: Mapping[str, str], note: str | None
 ) -> None:

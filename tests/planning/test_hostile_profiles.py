@@ -19,8 +19,11 @@ from advisor.planning.records import plan_document
 from advisor.planning.targets import Request, meets_condition, resolve_targets
 from advisor.profiles.profile import Condition, parse_profile
 from advisor.tunables import parse_tunable
+from tests.cases import cases
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import LARGE_BUFFERS, bond, facts, irqs, link, llt, llt_link, nothing_known, numa
+
+CASES = cases(__file__)
 
 FACTS = facts(
     numa=numa(2),
@@ -64,16 +67,7 @@ CHOSEN = [
 ]
 TYPES = {"n": "integer", "w": "word", "links": "names", "units": "names", "policy": "word"}
 PARAMETERS = {name: {"type": type_, "about": "a"} for name, type_ in TYPES.items()}
-FACT_PATHS = [
-    "llt",
-    "llt.running",
-    "numa.nodes",
-    "numa.nodes.0.id",
-    "sysctl.net.core.rmem_max",
-    "__class__",
-    "host.x",
-    "",
-]
+FACT_PATHS = CASES["FACT_PATHS"]
 CONDITIONS = st.fixed_dictionaries(
     {
         "fact": st.sampled_from(FACT_PATHS),

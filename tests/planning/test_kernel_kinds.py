@@ -12,7 +12,10 @@ from advisor.planning.expansion import expand_targets
 from advisor.profiles.profile import parse_profile
 from advisor.report.plan import plan_text
 from advisor.tunables.cmdline import boot_commands
+from tests.cases import cases
 from tests.transaction.kernel_system import FILES, build, order, plan_of, reasons, targets_of, values
+
+CASES = cases(__file__)
 
 CPUFREQ = "/sys/devices/system/cpu/cpufreq"
 POLICY = f"{CPUFREQ}/policy0"
@@ -384,19 +387,7 @@ def test_a_word_that_it_was_not_is_left_to_the_administrator(tmp_path: Path) -> 
     assert not plan.cannot_apply
 
 
-@pytest.mark.parametrize(
-    ("paths", "expected"),
-    [
-        (["/run/ostree-booted", "/usr/sbin/grubby"], "rpm-ostree kargs --append-if-missing=a=1"),
-        (["/usr/sbin/grubby", "/etc/default/grub"], "grubby --update-kernel=ALL --args=a=1"),
-        (["/etc/default/grub", "/boot/grub2/grub.cfg"], "run grub2-mkconfig -o /boot/grub2/grub.cfg"),
-        (["/etc/default/grub"], "run grub-mkconfig"),
-        (["/etc/kernel/cmdline", "/usr/bin/kernel-install"], "/etc/kernel/cmdline, run kernel-install add-all"),
-        (["/boot/firmware/cmdline.txt"], "one line of /boot/firmware/cmdline.txt"),
-        (["/boot/loader/entries/a.conf"], "loader/entries"),
-        (["/etc/x"], "which is not known here"),
-    ],
-)
+@pytest.mark.parametrize(("paths", "expected"), CASES["the commands are those of the boot loader"])
 def test_the_commands_are_those_of_the_boot_loader(paths: list[str], expected: str) -> None:
     assert expected in boot_commands(Host(MemoryFiles(dict.fromkeys(paths, b"")), NoCommands()), "a=1")
 
@@ -437,20 +428,7 @@ sources = ["s"]
 """
 
 
-@pytest.mark.parametrize(
-    ("tunable", "value", "sense"),
-    [
-        ("cpufreq:*:governor", "performance|powersave", '"exactly"'),
-        ("cpufreq:policy[0-7]:scaling_min_freq", "2000000", '"at-least"'),
-        ("pm-qos:cpu_dma_latency", "10", '"at-most"'),
-        ("sysfs:/sys/devices/system/cpu/cpu*/power/energy_perf_bias", "0", '"exactly"'),
-        ("module:nf_conntrack", "loaded", '"exactly"'),
-        ("module:nvme_core:io_timeout", "255", '"exactly"'),
-        ("cmdline:nosmt", "(set)", '"exactly"'),
-        ("unit:irqbalance.service:state", "disabled inactive", '["exactly", "keep"]'),
-        ("sched:migration_cost_ns", "5000000", '"exactly"'),
-    ],
-)
+@pytest.mark.parametrize(("tunable", "value", "sense"), CASES["a profile may say it"])
 def test_a_profile_may_say_it(tunable: str, value: str, sense: str) -> None:
     text = PROFILE.format(tunable=tunable, value=value, sense=sense)
     (wanted,) = parse_profile(text.encode(), "mine.toml").tunables

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import RefusedError
+from tests.cases import cases
 from tests.planning.system import applied, host, llt, planned, skipped, states, system, values
+
+CASES = cases(__file__)
 
 DOUBLED = "llt-highwater-doubled"
 TABLE = "set-node a\nset-cluster 7\nlink eth1 eth1 - ether - -\n"
@@ -102,46 +105,19 @@ def both(value: int) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("spelt", ["rporthighwater", "rporthiswater"])
-@pytest.mark.parametrize(
-    ("live", "lines", "settings", "expected"),
-    [
-        # The paper, followed by hand: doubled once is enough.
-        ((2000, 2000), both(2000), {}, "in-place"),
-        ((400, 400), both(400), {}, "in-place"),
-        ((2000, 2000), both(2000), {"factor": "3"}, ("2000", "3000")),
-        # Nothing in llttab, and a value that releases ship with.
-        ((1000, 1000), (), {}, ("1000", "2000")),
-        ((200, 200), (), {}, ("200", "400")),
-        # The administrator's values, of which the default is not known.
-        ((1500, 1500), both(1500), {}, "blocked"),
-        ((4000, 4000), both(4000), {}, "blocked"),
-        ((1000, 1000), both(1000), {}, "blocked"),
-        # Set with lltconfig, lost with a restart.
-        ((1500, 1500), (), {}, "blocked"),
-        ((2000, 2000), (), {}, "blocked"),
-        # What LLT runs with is not what llttab says.
-        ((200, 200), both(2000), {}, "blocked"),
-        ((1000, 1000), both(2000), {}, ("1000", "2000")),
-        ((2000, 2000), both(1000), {}, ("2000", "2000")),
-        # Asked and answered; nothing is lowered.
-        ((1500, 1500), both(1500), {"default": "1000"}, ("1500", "2000")),
-        ((4000, 4000), both(4000), {"default": "1000"}, "in-place"),
-        ((2000, 2000), (), {"default": "1000"}, ("2000", "2000")),
-        ((1000, 1000), both(4000), {"default": "1000"}, ("1000", "4000")),
-        ((500, 500), both(500), {"default": "500", "factor": "3"}, ("500", "1500")),
-    ],
-)
+@pytest.mark.parametrize(("live", "kept", "settings", "expected"), CASES["doubled once of a default that is known"])
 def test_doubled_once_of_a_default_that_is_known(
     live: tuple[int, int],
-    lines: tuple[str, ...],
+    kept: int | None,
     settings: dict[str, str],
-    expected: tuple[str, str] | str,
+    expected: list[str] | str,
     spelt: str,
     tmp_path: Path,
 ) -> None:
-    written = tuple(line.replace("rporthighwater", spelt) for line in lines)
-    found = doubled(tmp_path, live, *written, spelt=spelt, **settings)
-    assert found == {"llt:highwater": expected, "llt:rporthighwater": expected}
+    lines = () if kept is None else (f"set-flow highwater:{kept}", f"set-flow {spelt}:{kept}")
+    found = doubled(tmp_path, live, *lines, spelt=spelt, **settings)
+    wanted = tuple(expected) if isinstance(expected, list) else expected
+    assert found == {"llt:highwater": wanted, "llt:rporthighwater": wanted}
 
 
 def test_one_mark_doubled_by_hand_and_the_other_not(tmp_path: Path) -> None:

@@ -8,54 +8,21 @@ from hypothesis import strategies as st
 
 from advisor.planning.comparison import combine_values, would_lower
 from advisor.tunables.tunable import Sense
+from tests.cases import cases
+
+CASES = cases(__file__)
 
 PAPER = "4096 87380 8388608"
-RAISE: tuple[Sense, ...] = ("at-least", "at-least", "at-least")
 
 
 @pytest.mark.parametrize(
-    ("live", "wanted", "sense", "combined"),
-    [
-        # Kernel 6.18 ships a larger maximum, and a larger initial size than the paper's.
-        ("4096 131072 33554432", PAPER, RAISE, "4096 131072 33554432"),
-        ("4096 131072 6291456", PAPER, RAISE, "4096 131072 8388608"),
-        ("4096 16384 4194304", "4096 65536 8388608", RAISE, "4096 65536 8388608"),
-        ("4096 131072 6291456", PAPER, ("keep", "exactly", "at-most"), "4096 87380 6291456"),
-        ("4096 131072 6291456", PAPER, "exactly", PAPER),
-        ("4096 131072 6291456", PAPER, "at-least", "4096 131072 8388608"),
-        ("20", "10", "at-most", "10"),
-        ("-1", "10", "at-least", "10"),
-        ("60", "10", "keep", "60"),
-        ("4096 131072 6291456", "1", "keep", "4096 131072 6291456"),
-        ("none", "mq-deadline", "at-least", "mq-deadline"),
-        ("--5", "10", "at-least", "10"),
-        ("9" * 5000, "10", "at-least", "10"),
-        ("60", "1  2", "exactly", "1 2"),
-        ("2", "0-3", "within", "2"),
-        ("1-2,3", "0-3", "within", "1-2,3"),
-        ("2,9", "0-3", "within", "0-3"),
-        ("", "0-3", "within", "0-3"),
-        ("f", "0-3", "within", "0-3"),
-        ("0-3", "", "within", ""),
-    ],
+    ("live", "wanted", "sense", "combined"), [*CASES["combine"], ("9" * 5000, "10", "at-least", "10")]
 )
-def test_combine(live: str, wanted: str, sense: Sense | tuple[Sense, ...], combined: str) -> None:
-    assert combine_values(live, wanted, sense) == combined
+def test_combine(live: str, wanted: str, sense: Sense | list[Sense], combined: str) -> None:
+    assert combine_values(live, wanted, tuple(sense) if isinstance(sense, list) else sense) == combined
 
 
-@pytest.mark.parametrize(
-    ("live", "wanted", "combined", "lowers"),
-    [
-        ("4096 131072 33554432", PAPER, "4096 131072 33554432", True),
-        ("4096 131072 6291456", PAPER, "4096 131072 8388608", True),
-        ("4096 16384 4194304", PAPER, PAPER, False),
-        ("10", "10", "10", False),
-        ("5 10", "3 20", "3 10", False),
-        # A smaller set of CPUs inside the wanted one is not a lower value.
-        ("2", "0-3", "2", False),
-        ("--5", "10", "--5", False),
-    ],
-)
+@pytest.mark.parametrize(("live", "wanted", "combined", "lowers"), CASES["would lower"])
 def test_would_lower(live: str, wanted: str, combined: str, lowers: bool) -> None:
     assert would_lower(live, wanted, combined) is lowers
 

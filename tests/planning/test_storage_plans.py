@@ -17,9 +17,12 @@ from advisor.planning.records import Plan
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import parse_profile
 from advisor.shell.rollback_script import rollback_script
+from tests.cases import cases
 from tests.planning.system import change, skipped, states, values
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import GIB, array, facts, origin, replaced
+
+CASES = cases(__file__)
 
 QUEUE = "/sys/block/sda/queue"
 DISK = {
@@ -254,34 +257,7 @@ def test_a_key_of_a_file_has_no_live_value_of_its_own() -> None:
     assert states(planned({}, {name: "32"})) == {name: "not-applicable"}
 
 
-@pytest.mark.parametrize(
-    ("path", "text", "key", "value", "before", "reason"),
-    [
-        ("/etc/beegfs/beegfs-meta.conf", "x=1\n", "tuneNumWorkers", "8", "(unset)", None),
-        ("/etc/beegfs/beegfs-meta.conf", "tuneNumWorkers=\n", "tuneNumWorkers", "8", "(empty)", None),
-        ("/etc/multipath.conf", "", "defaults/path_selector", "service-time 0", "(unset)", None),
-        ("/etc/multipath.conf", "defaults {\n", "defaults/path_selector", "x", None, "line 1 is not laid out"),
-        (
-            "/etc/multipath.conf",
-            "devices {\n}\n",
-            "devices/device/prio",
-            "alua",
-            None,
-            "the file has no section devices/device",
-        ),
-        (
-            "/etc/multipath.conf",
-            "devices {\n device {\n }\n device {\n }\n}\n",
-            "devices/device/prio",
-            "alua",
-            None,
-            "devices/device occurs more than once: which one is meant is ambiguous",
-        ),
-        ("/opt/iris/iris.cpf", "[Startup]\n", "config/globals", "1", None, "the file has no section [config]"),
-        ("/etc/llttab", "set-node a\n", "set-arp", "0", "(unset)", None),
-        ("/etc/llttab", "link a udp - udp 50000 - 192.0.2.1 -\n", "link.a.mtu", "1472", "-", None),
-    ],
-)
+@pytest.mark.parametrize(("path", "text", "key", "value", "before", "reason"), CASES["a key that has no place"])
 def test_a_key_that_has_no_place(
     path: str, text: str, key: str, value: str, before: str | None, reason: str | None
 ) -> None:

@@ -9,7 +9,10 @@ import pytest
 from advisor.errors import UsageError
 from advisor.host import Host, MemoryFiles, NoCommands
 from advisor.tunables.sysfs import SysfsAttribute
+from tests.cases import cases
 from tests.transaction.kernel_system import build, plan_of, reasons, values
+
+CASES = cases(__file__)
 
 QUEUES = "/sys/devices/virtual/workqueue"
 BUS = "/sys/bus/workqueue/devices"
@@ -36,24 +39,7 @@ def test_two_values_for_one_file_are_refused(host: Host) -> None:
         plan_of(host, {f"sysfs:{BUS}/b/cpumask": "3", f"sysfs:{QUEUES}/b/cpumask": "1"})
 
 
-@pytest.mark.parametrize(
-    ("name", "live", "wanted", "written"),
-    [
-        ("cpumask", "f", "00000005", "5"),
-        # What the kernel refuses stays as it is.
-        ("cpumask", "f", "0x5", "0x5"),
-        ("cpumask", "ff", "5", "05"),
-        ("cpumask", "ffffffff,ffffffff", "00000000,00000005", "00000000,00000005"),
-        ("cpumask", "ffffffff,ffffffff", "5", "00000000,00000005"),
-        ("rps_cpus", "3,00000000", "FFFFFFFF", "0,ffffffff"),
-        # More CPUs than there are: the kernel says so itself.
-        ("cpumask", "f", "00000100", "00000100"),
-        ("cpumask", "f", "many", "many"),
-        ("cpumask", "n/a", "00000005", "00000005"),
-        ("local_cpulist", "0-3", "00000005", "00000005"),
-        ("delay", "5", "00000005", "00000005"),
-    ],
-)
+@pytest.mark.parametrize(("name", "live", "wanted", "written"), CASES["a mask is spelt as the kernel spells it"])
 def test_a_mask_is_spelt_as_the_kernel_spells_it(name: str, live: str, wanted: str, written: str) -> None:
     place = f"/sys/devices/x/{name}"
     machine = Host(MemoryFiles({place: f"{live}\n".encode()}), NoCommands())

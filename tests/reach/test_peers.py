@@ -17,8 +17,11 @@ from advisor.host import Host, MemoryFiles, NoCommands
 from advisor.reach.cluster import NodeAddress, parse_set_addr
 from advisor.reach.peers import PeerFactsRead, named_peers, peers_of
 from advisor.reach.records import Peers
+from tests.cases import cases
 from tests.rules.build import link
 from tests.trees import host_of, make_command, make_tree
+
+CASES = cases(__file__)
 
 # What the routes of this host are: the second network is behind eth1, the third behind the VLAN on bond0.
 IP = """
@@ -43,25 +46,7 @@ self:/ /self nfs rw,addr=192.0.2.9 0 0
 """
 SYS = "/sys/class"
 SESSION = "/sys/devices/platform/host3/session1/connection1:0/iscsi_connection/connection1:0"
-FILES: Mapping[str, str] = {
-    "/proc/version": "Linux\n",
-    "/proc/mounts": MOUNTS,
-    f"{SESSION}/address": "203.0.113.40\n",
-    f"{SESSION}/port": "3260\n",
-    f"{SESSION}/persistent_address": "portal.example\n",
-    f"{SYS}/iscsi_host/host3/ipaddress": "203.0.113.9\n",
-    f"{SYS}/iscsi_connection/connection2:0/address": "(null)\n",
-    f"{SYS}/iscsi_connection/connection2:0/persistent_address": "198.51.100.41\n",
-    f"{SYS}/iscsi_connection/connection3:0/persistent_address": "portal.example\n",
-    f"{SYS}/nvme/nvme0/transport": "pcie\n",
-    f"{SYS}/nvme/nvme0/address": "0000:00:04.0\n",
-    f"{SYS}/nvme/nvme1/transport": "tcp\n",
-    f"{SYS}/nvme/nvme1/address": "traddr=198.51.100.50,trsvcid=4420,host_traddr=198.51.100.9,src_addr=198.51.100.9\n",
-    f"{SYS}/nvme/nvme2/transport": "rdma\n",
-    f"{SYS}/nvme/nvme2/address": "traddr=2001:db8::50,trsvcid=4420,host_iface=eth1\n",
-    f"{SYS}/nvme/nvme3/transport": "fc\n",
-    f"{SYS}/nvme/nvme3/address": "traddr=nn-0x1:pn-0x2\n",
-}
+FILES = CASES["FILES"]
 LINKS = {f"{SYS}/iscsi_connection/connection1:0": f"../../..{SESSION}"}
 
 
@@ -154,19 +139,7 @@ def udp(tag: str, address: str | None, carrier: str | None, kind: str = "udp") -
     return LltLink(tag, "udp", kind, False, "50000", None, address, carrier)
 
 
-LLTTAB = """\
-set-node north
-set-cluster 7
-link link1 udp - udp 50000 - 198.51.100.9 -
-set-addr 0 link1 198.51.100.9
-set-addr 1 link1 198.51.100.12
-set-addr 1 link2 203.0.113.12
-set-addr 2 link1 fe80::c # over the private link
-set-addr 3 link1 not-an-address
-#set-addr 4 link1 198.51.100.99
-set-addr 5 link1
-set-addr 6 gone 192.0.2.12
-"""
+LLTTAB = CASES["LLTTAB"]
 
 
 def test_llt_nodes(tmp_path: Path) -> None:

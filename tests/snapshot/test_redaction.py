@@ -11,34 +11,14 @@ from hypothesis import strategies as st
 from advisor.facts.link_owner import read_link_owner
 from advisor.facts.redaction import without_secrets
 from advisor.snapshot.archive import capture_host, open_snapshot
+from tests.cases import cases
 from tests.managers import PROFILE, links, managed, profile
 from tests.trees import host_of, make_tree
 
+CASES = cases(__file__)
 
-@pytest.mark.parametrize(
-    ("path", "line", "kept"),
-    [
-        (PROFILE, "psk=top, secret", "psk=redacted"),
-        (PROFILE, "leap-password = top secret", "leap-password = redacted"),
-        (PROFILE, "wep-key0=topsecret", "wep-key0=redacted"),
-        (PROFILE, "private-key-password=topsecret", "private-key-password=redacted"),
-        (PROFILE, "[wireguard-peer.x]\npreshared-key=topsecret", "[wireguard-peer.x]\npreshared-key=redacted"),
-        (PROFILE, "key-mgmt=wpa-psk\nmethod=shared\nmtu=9000", "key-mgmt=wpa-psk\nmethod=shared\nmtu=9000"),
-        ("/etc/netplan/1.yaml", 'w: {password: "top, secret", mtu: 1}', "w: {password: redacted, mtu: 1}"),
-        ("/etc/netplan/1.yaml", "keys: {public: P, shared: topsecret}", "keys: {public: P, shared: redacted}"),
-        ("/run/netplan/1.yaml", "  key: topsecret\n  mtu: 1", "  key: redacted\n  mtu: 1"),
-        ("/etc/network/interfaces", "\twpa-psk top secret\n\tmtu 1", "\twpa-psk redacted\n\tmtu 1"),
-        ("/etc/network/interfaces.d/a", "# the shared network", "# the shared network"),
-        (
-            "/etc/iscsi/iscsid.conf",
-            "#node.session.auth.password_in = topsecret",
-            "#node.session.auth.password_in = redacted",
-        ),
-        ("/etc/sysconfig/network/ifcfg-w", "WIRELESS_KEY_0='topsecret'", "WIRELESS_KEY_0=redacted"),
-        ("/etc/sysconfig/network-scripts/ifcfg-w", "WPA_PSK=topsecret\nMTU=1", "WPA_PSK=redacted\nMTU=1"),
-        ("/etc/sysctl.conf", "net.ipv6.conf.all.stable_secret = x", "net.ipv6.conf.all.stable_secret = x"),
-    ],
-)
+
+@pytest.mark.parametrize(("path", "line", "kept"), CASES["the value goes and the line stays"])
 def test_the_value_goes_and_the_line_stays(path: str, line: str, kept: str) -> None:
     assert without_secrets(path, f"{line}\n".encode()) == f"{kept}\n".encode()
 

@@ -15,10 +15,13 @@ from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
 from advisor.profiles.profile import load
 from advisor.transaction.journal import Store
+from tests.cases import cases
 from tests.fuzz.hosts import ARTICLES, Parts, parts_of
 from tests.serving_hosts import UNITS, serving_host
 from tests.transaction import kernel_system, queues, system, test_storage_kinds
 from tests.trees import host_of, listing, make_command, make_tree
+
+CASES = cases(__file__)
 
 PROFILE_HOSTS = {
     "infoscale: configuration 3, mirrors over one TCP link": (
@@ -50,15 +53,7 @@ OF_GUESTS = ("virtual-guest", "cloud-guest", "nfs-client")
 SERVING = "services"
 FORM_SYSTEMS = ("small", "kernel", "storage", "queues")
 
-_PRESENT = {
-    "/etc/machine-id": system.MACHINE + "\n",
-    "/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n",
-    "/run/udev/data/c1:3": "",
-    "/etc/sysctl.d/README": "",
-    "/etc/tmpfiles.d/README": "",
-    "/usr/lib/tmpfiles.d/README": "",
-    "/etc/systemd/system/README": "",
-}
+_PRESENT = CASES["_PRESENT"]
 # What was recorded of a command, by the checksum of its words; values that can be set are kept in the tree.
 _RECORDED = """
 own=${0%/bin/*}
@@ -66,22 +61,7 @@ answer="$own/answers/${0##*/}.$(printf '%s\\0' "$@" | sha256sum | cut -c1-32)"
 [ -e "$answer" ] || exit 1
 cat "$answer"
 """
-_LLTCONFIG = (
-    """
-own=${0%/bin/*}
-case "$1 $2" in
-"-F query") cat "$own/root/run/llt-flow" ;;
-"-F "*)
-  name=${2%%:*}
-  # InfoScale 7.4.2 prints the second name of this one.
-  [ "$name" != rporthighwater ] || name='rporthi[gs]h*water'
-  sed -i "s/^\\( *$name *= *\\).*/\\1${2#*:}/" "$own/root/run/llt-flow" ;;
-*)"""
-    + _RECORDED.replace("\n", "\n  ").rstrip()
-    + """ ;;
-esac
-"""
-)
+_LLTCONFIG = CASES["_LLTCONFIG"]
 # Of this machine they would print what it has.
 _SILENT = ("ip", "lsblk", "mdadm", "lvs", "dmsetup", "multipath", "ethtool", "tc", "iscsiadm", "nvme", "vxdisk")
 

@@ -18,12 +18,14 @@ from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
 from advisor.transaction.rollback import roll_back
 from advisor.transaction.verify import find_drift
+from tests.cases import cases
 from tests.transaction.system import MACHINE, apply_locked, plan_of_values, roll_back_locked
 from tests.transaction.test_script import run_script
 from tests.trees import host_of, make_tree
 
 ENGINES = {"command": None, "dash": ["dash"], "busybox": ["busybox", "sh"]}
 BOOT, NEXT_BOOT = "1111-2222", "3333-4444"
+ONE_BOOT = {"same": BOOT, "next": NEXT_BOOT}
 WWID = "naa.600140512345678"
 
 
@@ -39,11 +41,10 @@ class Disk(msgspec.Struct, frozen=True):
     holder: str | None = None
 
 
-A = Disk("64", "2:0:0:1", "pci-05-fc-0xa-lun-1", "11")
-B = Disk("128", "3:0:0:1", "pci-06-fc-0xb-lun-1", "12")
-# Never set; both read as the two others do once those are set.
-C = Disk("256", "4:0:0:1", "pci-07-fc-0xc-lun-1", "13")
-D = Disk("256", "0:0:0:0", "pci-01-ata-1", "14", words="t10.ATA local")
+Layout = Mapping[str, Disk]
+CASES = cases(__file__)
+DISKS = {name: Disk(**fields) for name, fields in CASES["disks"].items()}
+A, B, C, D = (DISKS[name] for name in "ABCD")
 AFTER = "256"
 LAYOUT = {"sda": D, "sdb": A, "sdc": B, "sdd": C}
 
@@ -118,26 +119,10 @@ def rolled_back(where: Path, host: Host, plan: Plan, engine: str) -> dict[str, s
     return failed
 
 
-MOVES: dict[str, dict[str, Disk]] = {
-    "nothing": LAYOUT,
-    "swapped": {"sda": D, "sdb": B, "sdc": A, "sdd": C},
-    "turned": {"sda": D, "sdb": C, "sdc": A, "sdd": B},
-    "both under other names": {"sda": D, "sde": A, "sdf": B, "sdg": C},
-    "names exchanged with another disk": {"sdb": D, "sda": A, "sdc": B, "sdd": C},
-    "one is gone": {"sda": D, "sdc": B, "sdd": C},
-    "one is gone, its sibling has its name": {"sda": D, "sdb": B, "sdd": C},
-    "one is gone, one that was never set has its name": {"sda": D, "sdb": C, "sdc": B},
-    "one is left, under the name of the other": {"sda": D, "sdc": A},
-    "all are gone but one that was never set": {"sda": D, "sdb": C},
-    "all are gone, another disk has the name": {"sdb": D, "sdc": D},
-    "all are gone": {},
-    "one came back in its place": {
-        "sda": D,
-        "sdx": msgspec.structs.replace(A, hctl="9:0:0:1", sequence="99"),
-        "sdc": B,
-        "sdb": C,
-    },
-}
+def layout(names: Mapping[str, str]) -> Layout:
+    return {name: DISKS[disk] for name, disk in names.items()}
+
+
 KNOWN = {
     "ID_PATH": ({"path"}, BOOT),
     "ID_PATH, after a boot": ({"path", "sequence"}, NEXT_BOOT),
@@ -163,14 +148,14 @@ def is_found(disk: Disk, now: Disk, marks: set[str], boot: str) -> bool:
     return disk.path == now.path if "path" in marks else "hctl" in marks and disk.hctl == now.hctl
 
 
-@pytest.mark.parametrize("move", MOVES)
+@pytest.mark.parametrize("move", CASES["moves"])
 def test_each_value_goes_back_to_its_own_path_or_nowhere(
     applied: tuple[str, Path, Plan], move: str, tmp_path: Path
 ) -> None:
     known, origin, plan = applied
     marks, boot = KNOWN[known]
     wanted, now, found = {}, {}, set()
-    for name, disk in MOVES[move].items():
+    for name, disk in layout(CASES["moves"][move]).items():
         own = next((one for one in (A, B) if one.path == disk.path), None)
         is_own = own is not None and is_found(own, disk, marks, boot)
         now[name] = known_by(msgspec.structs.replace(disk, value=AFTER), marks)
@@ -193,118 +178,14 @@ def test_each_value_goes_back_to_its_own_path_or_nowhere(
             assert all(name in said for name in same), said
 
 
-LONE = {"sda": D, "sdb": A}
-CLONE = msgspec.structs.replace(A, value=AFTER, hctl="5:0:0:1", path="pci-08-ata-1", sequence="20")
-MAP = "mpath-3600140512345678"
-MEMBER = msgspec.structs.replace(A, holder=MAP)
-PLAIN = Disk("64", "virtio1", "pci-04", "31", words=None)
-OTHER_PLAIN = Disk(AFTER, "virtio2", "pci-05", "32", words=None)
-SAME_PORTAL = msgspec.structs.replace(A, path="ip-192.0.2.1:3260-iscsi-x-lun-1")
-NAMESPACE = Disk("64", None, None, "41", file="wwid")
-PATH_1 = Disk("32", "nvme0", None, "42", file="wwid")
-PATH_2 = Disk(AFTER, "nvme1", None, "43", file="wwid")
-LOOP = Disk("64", None, None, "51", words=None)
-DM = Disk("64", None, None, None, words="LVM-abc", file="dm/uuid")
-NAMED_DM = Disk("64", None, None, None, words="plain", file="dm/name")
-
-Layout = Mapping[str, Disk]
-Case = tuple[Layout, Layout, str, str, str | None]
-# Before, after, the name that is set, the boot, and the name under which it is restored (None: it is not found).
-CASES: dict[str, Case] = {
-    "its own name": (LONE, LONE, "sdb", BOOT, "sdb"),
-    "two disks change their names": (LONE, {"sda": A, "sdb": D}, "sdb", BOOT, "sda"),
-    "and after a boot": (LONE, {"sda": A, "sdb": D}, "sdb", NEXT_BOOT, "sda"),
-    "another slot, no other disk": (LONE, {"sda": D, "sdc": CLONE}, "sdb", NEXT_BOOT, "sdc"),
-    "a clone comes": (LONE, {"sdb": A, "sdc": CLONE}, "sdb", BOOT, "sdb"),
-    "a clone comes and takes its name": (LONE, {"sda": A, "sdb": CLONE}, "sdb", BOOT, "sda"),
-    "and after a boot, too": (LONE, {"sda": A, "sdb": CLONE}, "sdb", NEXT_BOOT, "sda"),
-    "two clones come, it goes": (
-        LONE,
-        {"sda": msgspec.structs.replace(CLONE, hctl="6:0:0:1", path="x", sequence="21"), "sdb": CLONE},
-        "sdb",
-        BOOT,
-        None,
-    ),
-    "the last path of a map goes, another comes": ({"sdb": MEMBER}, {"sdb": CLONE}, "sdb", BOOT, None),
-    "a path of a map gets another name": ({"sdb": MEMBER}, {"sdc": MEMBER}, "sdb", NEXT_BOOT, "sdc"),
-    "one portal over two cards": (
-        {"sdb": SAME_PORTAL, "sdc": msgspec.structs.replace(CLONE, path=SAME_PORTAL.path)},
-        {"sdc": SAME_PORTAL, "sdb": msgspec.structs.replace(CLONE, path=SAME_PORTAL.path)},
-        "sdb",
-        NEXT_BOOT,
-        "sdc",
-    ),
-    "one portal over two cards, one is gone": (
-        {"sdb": SAME_PORTAL, "sdc": msgspec.structs.replace(CLONE, path=SAME_PORTAL.path)},
-        {"sdb": msgspec.structs.replace(CLONE, path=SAME_PORTAL.path)},
-        "sdb",
-        NEXT_BOOT,
-        None,
-    ),
-    "no identity": ({"vda": PLAIN, "vdb": OTHER_PLAIN}, {"vda": PLAIN, "vdb": OTHER_PLAIN}, "vda", BOOT, "vda"),
-    "no identity, names exchanged": (
-        {"vda": PLAIN, "vdb": OTHER_PLAIN},
-        {"vdb": PLAIN, "vda": OTHER_PLAIN},
-        "vda",
-        NEXT_BOOT,
-        "vdb",
-    ),
-    "no identity, gone": ({"vda": PLAIN}, {"vda": OTHER_PLAIN}, "vda", NEXT_BOOT, None),
-    "no identity, one that has one in its place": (
-        {"vda": PLAIN},
-        {"vda": msgspec.structs.replace(OTHER_PLAIN, words="serial", hctl=PLAIN.hctl, path=PLAIN.path)},
-        "vda",
-        NEXT_BOOT,
-        None,
-    ),
-    "nothing but its number": ({"loop0": LOOP}, {"loop0": LOOP}, "loop0", BOOT, "loop0"),
-    "nothing but its number, which is another": (
-        {"loop0": LOOP},
-        {"loop0": msgspec.structs.replace(LOOP, sequence="52")},
-        "loop0",
-        BOOT,
-        None,
-    ),
-    "nothing but its name after a boot": (
-        {"loop0": LOOP},
-        {"loop0": msgspec.structs.replace(LOOP, sequence="52")},
-        "loop0",
-        NEXT_BOOT,
-        "loop0",
-    ),
-    "an NVMe namespace and its paths": (
-        {"nvme0n1": NAMESPACE, "nvme0c0n1": PATH_1, "nvme0c1n1": PATH_2},
-        {"nvme1n1": NAMESPACE, "nvme1c0n1": PATH_1, "nvme1c1n1": PATH_2},
-        "nvme0n1",
-        NEXT_BOOT,
-        "nvme1n1",
-    ),
-    "a path of an NVMe namespace": (
-        {"nvme0n1": msgspec.structs.replace(NAMESPACE, value=AFTER), "nvme0c0n1": PATH_1, "nvme0c1n1": PATH_2},
-        {"nvme0n1": msgspec.structs.replace(NAMESPACE, value=AFTER), "nvme0c0n1": PATH_2, "nvme0c1n1": PATH_1},
-        "nvme0c0n1",
-        NEXT_BOOT,
-        "nvme0c1n1",
-    ),
-    "a path of an NVMe namespace is gone": (
-        {"nvme0n1": msgspec.structs.replace(NAMESPACE, value=AFTER), "nvme0c0n1": PATH_1, "nvme0c1n1": PATH_2},
-        {"nvme0n1": msgspec.structs.replace(NAMESPACE, value=AFTER), "nvme0c0n1": PATH_2},
-        "nvme0c0n1",
-        BOOT,
-        None,
-    ),
-    "a volume": ({"dm-0": DM}, {"dm-3": DM}, "dm-0", BOOT, "dm-3"),
-    "a volume without a UUID": ({"dm-0": NAMED_DM}, {"dm-3": NAMED_DM, "dm-0": DM}, "dm-0", BOOT, "dm-3"),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", CASES["cases"])
 def test_one_value_goes_back_to_its_own_disk_or_nowhere(case: str, tmp_path: Path) -> None:
-    before, later, name, boot, restored = CASES[case]
+    one = CASES["cases"][case]
+    before, name, boot, restored = layout(one["before"]), one["set"], ONE_BOOT[one["boot"]], one["back"]
     plan = set_up(tmp_path / "origin", before, name)
     meant = before[name]
-    later = {name: msgspec.structs.replace(disk, value=AFTER) for name, disk in later.items()}
-    wanted = {one: meant.value if one == restored else AFTER for one in later}
+    later = {place: msgspec.structs.replace(disk, value=AFTER) for place, disk in layout(one["after"]).items()}
+    wanted = {place: meant.value if place == restored else AFTER for place in later}
     missed = set() if restored else {f"block:{name}:nr_requests"}
     for engine in ENGINES:
         where = tmp_path / engine

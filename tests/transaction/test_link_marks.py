@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import cases
 from tests.exporters.apply_script.stage import answer_of
 from tests.exporters.apply_script.test_live import MAKE
 from tests.transaction.veth import ADVISOR
@@ -20,36 +21,12 @@ from tests.tunables.form_shell import SHELLS
 from tests.tunables.test_link_live import Namespace
 from tests.waiting import until
 
+CASES = cases(__file__)
+
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
 
-VALUES = {
-    "link:{}:mtu": "8000",
-    "link:{}:txqueuelen": "555",
-    "link:{}:qdisc": "pfifo",
-    "link:{}:feature.tx-checksum-ip-generic": "off",
-    "link:{}:channels.rx": "2",
-    "link:{}:rps.rx-0": "0",
-    "link:{}:rps-flow-cnt.rx-1": "512",
-    "sysctl:net.ipv4.conf.{}.accept_redirects": "0",
-    "sysctl:net.ipv4.neigh.{}.unres_qlen": "33",
-    "sysctl:net.ipv6.conf.{}.accept_redirects": "0",
-}
-STATE = """
-all=$(mktemp)
-sysctl -a -r '^net.ipv[46].(conf|neigh)' 2>/dev/null > $all
-for path in /sys/class/net/*; do
-  link=${path##*/}
-  number=$(cat $path/ifindex)
-  cd $path
-  { grep -s . tx_queue_len queues/rx-*/rps_cpus queues/rx-*/rps_flow_cnt
-    grep -F ".$(echo $link | tr . /)." $all | sed "s,\\.$(echo $link | tr . /)\\.,.,"
-    tc qdisc show dev $link | sed "s/dev $link //"
-    ethtool -k $link 2>/dev/null | sed "s/for $link//"
-    ethtool -l $link 2>/dev/null | sed "s/for $link//"
-  } | grep -v 'stable_secret\\|mc_forwarding' | sed "s/^/$number /"
-done
-rm $all
-"""
+VALUES = CASES["VALUES"]
+STATE = CASES["STATE"]
 CHANGES = {
     "swapped": "ip link set dev {own} down; ip link set dev {other} down; ip link set dev {own} name w0; "
     "ip link set dev {other} name {own}; ip link set dev {own} up; ip link set w0 up",

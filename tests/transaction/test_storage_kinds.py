@@ -13,69 +13,17 @@ from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
 from advisor.transaction.rollback import roll_back
 from advisor.transaction.verify import find_drift
+from tests.cases import cases
 from tests.planning.system import llt
 from tests.transaction.system import apply_locked, plan_of_values, roll_back_locked
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import host_of, listing, make_command, make_tree
 
-SYSTEMCTL = """
-loaded="{root}/run/unit"
-case $1 in
-daemon-reload) cat "{root}"/etc/systemd/system/demo.service.d/*.conf > "$loaded" 2>/dev/null || : > "$loaded" ;;
-show)
-  value=$(sed -n 's/^LimitNOFILE=//p' "$loaded")
-  cpus=$(sed -n 's/^CPUAffinity=//p' "$loaded" | tail -n 1 | tr , ' ')
-  printf 'LoadState=loaded\\nLimitNOFILE=%s\\nLimitNOFILESoft=%s\\n' "${{value:-524288}}" "${{value:-1024}}"
-  printf 'CPUAffinity=%s\\nCPUAffinityFromNUMA=no\\n' "$cpus" ;;
-esac
-"""
-FILES: dict[str, str | bytes] = {
-    "/etc/machine-id": "0123456789abcdef0123456789abcdef\n",
-    "/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n",
-    "/run/udev/data/b8:0": "E:ID_SERIAL=36001\n",
-    "/run/udev/data/b9:0": "E:MD_UUID=1:2:3:4\n",
-    "/sys/block/sda/dev": "8:0\n",
-    "/sys/block/sda/device/wwid": "t10.ATA     DISK  1\n",
-    "/sys/block/sda/queue/scheduler": "mq-deadline\n",
-    "/sys/block/sda/queue/nr_requests": "64\n",
-    "/sys/block/sda/queue/read_ahead_kb": "128\n",
-    "/sys/block/md0/dev": "9:0\n",
-    "/sys/block/md0/md/stripe_cache_size": "256\n",
-    "/lib/modules/6.1.0/modules.dep": "kernel/block/bfq.ko:\n",
-    "/proc/sys/kernel/osrelease": "6.1.0\n",
-    "/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan": "4096\n",
-    "/usr/lib/tmpfiles.d/x.conf": "",
-    "/etc/llttab": "set-node a\n# timers\nset-timer peertrouble:350\nlink a udp - udp 50000 - 192.0.2.1 - # one\n",
-    "/etc/beegfs/beegfs-storage.conf": "# workers caf\u00e9\ntuneNumWorkers   = 12\n",
-    "/etc/multipath.conf": 'defaults {\n\tpath_selector "round-robin 0" # old\n}\n'
-    'devices {\n device {\n  vendor X\n }\n device {\n  rr_min_io_rq 9 # why\n  vendor X\n  product "Y 1"\n }\n}\n',
-    "/var/lib/iscsi/nodes/iqn.2006-01.com.x:tsn.1/[fe80::1],3260,1/eth1": "# BEGIN RECORD 2.1.8\n"
-    "node.session.auth.password = s\u00e9cret\nnode.session.queue_depth = 32\n# END RECORD\n",
-    "/etc/iscsi/iscsid.conf": "node.session.queue_depth = 32\r\n",
-    "/opt/iris/iris.cpf": "[config]\nglobals=0,0,512,0,0,0\n[x]\n",
-    "/run/unit": "",
-}
-WANTED = {
-    "block:sda:scheduler": "bfq",
-    "block:sda:read_ahead_kb": "4096",
-    "udev:block:sd*:scheduler": "bfq",
-    "udev:block:sd*/rotational/1:read_ahead_kb": "at-least 4096",
-    "md:md0:stripe_cache_size": "4096",
-    "thp:khugepaged/pages_to_scan": "8192",
-    "llt:timer.peerinact": "3200",
-    "llt:timer.peertrouble": "200",
-    "unit:demo.service:LimitNOFILE": "1048576",
-    "unit:demo.service:CPUAffinity": "0-3,8",
-    "file:/etc/beegfs/beegfs-storage.conf:tuneNumWorkers": "32",
-    "file:/etc/beegfs/beegfs-storage.conf:tuneTargetChooser": "randomized",
-    "file:/etc/multipath.conf:defaults/path_selector": "service-time 0",
-    "file:/etc/multipath.conf:devices/device[X,Y 1]/rr_min_io_rq": "1",
-    "file:/etc/iscsi/iscsid.conf:node.session.queue_depth": "64",
-    "file:/var/lib/iscsi/nodes/iqn.2006-01.com.x:tsn.1/[fe80::1],3260,1/eth1:node.session.queue_depth": "64",
-    "file:/etc/llttab:set-arp": "0",
-    "file:/etc/llttab:link.a.mtu": "1472",
-    "file:/opt/iris/iris.cpf:config/globals": "0,0,1024,0,0,0",
-}
+CASES = cases(__file__)
+
+SYSTEMCTL = CASES["SYSTEMCTL"]
+FILES = CASES["FILES"]
+WANTED = CASES["WANTED"]
 
 
 def build(where: Path) -> Host:

@@ -11,23 +11,12 @@ from advisor.host import Host, MemoryFiles, Missing, NoCommands, ReadFile, Write
 from advisor.tunables import FileEdit, apply_edit, parse_tunable
 from advisor.tunables.block_identity import later_rules
 from advisor.tunables.preflight import HasPreflight, Preflight
+from tests.cases import cases
 from tests.trees import host_of, make_tree
 
-DEP = "kernel/block/bfq.ko.xz: kernel/x.ko\nkernel/block/kyber-iosched.ko:\n"
-HOST = {
-    "/run/udev/data/b8:0": "E:ID_SERIAL=36001\nE:ID_WWN=0x6001\nE:ID_PATH=pci-1-lun-0\n",
-    "/run/udev/data/b8:16": "E:ID_SERIAL=36002\n",
-    "/sys/block/sda/dev": "8:0\n",
-    "/sys/block/sda/device/wwid": "naa.6001  \n",
-    "/sys/block/sda/queue/scheduler": "none [mq-deadline]\n",
-    "/sys/block/sda/queue/nr_requests": "64\n",
-    "/sys/block/sda/queue/wbt_lat_usec": "75000\n",
-    "/sys/block/sda/queue/max_hw_sectors_kb": "1024\n",
-    "/sys/block/sda/queue/max_sectors_kb": "512\n",
-    "/sys/block/sdb/dev": "8:16\n",
-    "/proc/sys/kernel/osrelease": "6.1.0\n",
-    "/lib/modules/6.1.0/modules.dep": DEP,
-}
+CASES = cases(__file__)
+
+HOST = CASES["HOST"]
 RULE = 'ACTION=="add|change", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", '
 
 
@@ -52,37 +41,13 @@ def around(root: Path, identity: str, before: str, after: str) -> Preflight:
 @pytest.mark.parametrize(
     ("changed", "rule"),
     [
-        ({}, 'ENV{ID_SERIAL}=="36001", ATTR{queue/scheduler}="none"'),
-        # The second way to one unit: its own path distinguishes them.
-        (
-            {"/run/udev/data/b8:16": "E:ID_SERIAL=36001\nE:ID_WWN=0x6001\nE:ID_PATH=pci-2-lun-0\n"},
-            'ENV{ID_SERIAL}=="36001", ENV{ID_PATH}=="pci-1-lun-0", ATTR{queue/scheduler}="none"',
-        ),
-        # Namespaces of one controller share its serial number.
-        (
-            {"/run/udev/data/b8:16": "E:ID_SERIAL=36001\nE:ID_WWN=0x6002\n"},
-            'ENV{ID_WWN}=="0x6001", ATTR{queue/scheduler}="none"',
-        ),
-        ({"/run/udev/data/b8:0": ""}, 'ATTR{device/wwid}=="naa.6001", ATTR{queue/scheduler}="none"'),
-        (
-            {"/run/udev/data/b8:0": "", "/sys/block/sda/device/wwid": "", "/sys/block/sda/serial": "LAB-V0\n"},
-            'ATTR{serial}=="LAB-V0", ATTR{queue/scheduler}="none"',
-        ),
-        # A sign that ends the quotes, and those with a meaning in a pattern.
-        (
-            {"/run/udev/data/b8:0": 'E:ID_SERIAL=a", RUN+="/x\n', "/sys/block/sda/device/wwid": ""},
-            "its serial number holds signs that a udev rule could not carry: 'a\", RUN+=\"/x'",
-        ),
+        *CASES["a disk is known by what it alone has"],
         *(
             (
                 {"/run/udev/data/b8:0": f"E:ID_SERIAL={sign}\n", "/sys/block/sda/device/wwid": f"x{sign}"},
                 f"its serial number holds signs that a udev rule could not carry: {sign!r}",
             )
             for sign in ("a*", "a|b", "a[1]", "a\\x20", "$x", "%k")
-        ),
-        (
-            {"/run/udev/data/b8:0": "", "/sys/block/sda/device/wwid": ""},
-            "it has no serial number or WWN of its own, and the kernel's name for it may change",
         ),
     ],
 )
@@ -138,19 +103,7 @@ def test_the_scheduler_brings_the_queue_length_along(tmp_path: Path) -> None:
     assert around(root, "block:sda:nr_requests", "64", "32").side_effects == ()
 
 
-@pytest.mark.parametrize(
-    ("scheduler", "changed", "refusal", "note"),
-    [
-        ("none", {}, None, None),
-        # In a module that the kernel loads when it is asked for it.
-        ("bfq", {}, None, "the scheduler bfq is in the module bfq"),
-        ("kyber", {}, None, "the scheduler kyber is in the module kyber-iosched"),
-        ("deadline", {}, "it offers mq-deadline and none, and there is no module for deadline", None),
-        ("bfq", {"/lib/modules/6.1.0/modules.dep": ""}, "and there is no module for bfq", None),
-        ("bfq", {"/proc/sys/kernel/osrelease": "5\n"}, "whether a module provides bfq is unknown", None),
-        ("bfq", {"/sys/block/sda/queue/scheduler": "none\n"}, 'it offers "none" alone', None),
-    ],
-)
+@pytest.mark.parametrize(("scheduler", "changed", "refusal", "note"), CASES["which schedulers a device takes"])
 def test_which_schedulers_a_device_takes(
     scheduler: str, changed: dict[str, str], refusal: str | None, note: str | None, tmp_path: Path
 ) -> None:

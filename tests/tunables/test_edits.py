@@ -18,6 +18,7 @@ from advisor.host import Missing
 from advisor.host.config_text import multipath_layout
 from advisor.host.probes import reduce
 from advisor.tunables import FileEdit, apply_edit, mentions_key
+from tests.cases import cases
 
 SWAPPINESS = FileEdit("/f", "sysctl", "vm.swappiness", "10")
 VLAN = FileEdit("/f", "sysctl", "net.ipv4.conf.eth0/10.mtu", "9000")
@@ -82,136 +83,12 @@ def test_a_file_that_is_not_there_begins_with_its_header() -> None:
 
 
 @pytest.mark.parametrize(
-    ("edit", "before", "after"),
-    [
-        (SWAPPINESS, b"a = 1", b"a = 1\nvm.swappiness = 10\n"),
-        (SWAPPINESS, b"a = 1\r\n", b"a = 1\r\nvm.swappiness = 10\r\n"),
-        (SWAPPINESS, b"vm.swappiness=60\r\na=1\r\n", b"vm.swappiness=10\r\na=1\r\n"),
-        (SWAPPINESS, b"vm.swappiness = 60", b"vm.swappiness = 10"),
-        (SWAPPINESS, b"vm/swappiness = 60\n", b"vm/swappiness = 10\n"),
-        (SWAPPINESS, b"\t- vm.swappiness\t=\t60 \n", b"\t- vm.swappiness\t=\t10 \n"),
-        (SWAPPINESS, b"vm.swappiness = 1\na=1\nvm.swappiness = 2\nb=1\n", b"a=1\nvm.swappiness = 10\nb=1\n"),
-        (SWAPPINESS, b"#vm.swappiness = 1\n", b"#vm.swappiness = 1\nvm.swappiness = 10\n"),
-        (SWAPPINESS, b"vm.swappiness_x = 1\n", b"vm.swappiness_x = 1\nvm.swappiness = 10\n"),
-        # NEL is a byte of an UTF-8 letter here, not the end of a line.
-        (SWAPPINESS, "# Å".encode() + b"vm.swappiness=1\n", "# Å".encode() + b"vm.swappiness=1\nvm.swappiness = 10\n"),
-        (VLAN, b"net/ipv4/conf/eth0.10/mtu=1\n", b"net/ipv4/conf/eth0.10/mtu=9000\n"),
-        (VLAN, b"net.ipv4.conf.eth0.10.mtu=1\n", b"net.ipv4.conf.eth0.10.mtu=1\nnet.ipv4.conf.eth0/10.mtu = 9000\n"),
-        (HIGHWATER, b"set-flow highwater:1000 # doubled\n", b"set-flow highwater:2000 # doubled\n"),
-        (HIGHWATER, b"set-flow lowwater:800\nstart\n", b"set-flow lowwater:800\nstart\nset-flow highwater:2000\n"),
-        (MTU, b"[Link]\nMTUBytes=1500\n\n[Other]\nMTUBytes=1\n", b"[Link]\nMTUBytes=9000\n\n[Other]\nMTUBytes=1\n"),
-        (MTU, b"[Match]\nMTUBytes=1\n", b"[Match]\nMTUBytes=1\n\n[Link]\nMTUBytes=9000\n"),
-        (MTU, b"[Link]\nA=1\n\n[Other]\n", b"[Link]\nA=1\nMTUBytes=9000\n\n[Other]\n"),
-        (MTU, b"[Link]", b"[Link]\nMTUBytes=9000\n"),
-        (
-            MTU,
-            b"[Link]\nMTUBytes=1\nA=1\n[Match]\nB=1\n[Link]\nMTUBytes=2\n",
-            b"[Link]\nA=1\n[Match]\nB=1\n[Link]\nMTUBytes=9000\n",
-        ),
-        (MTU, b"[Link]\nMTUBytes=1\n[Match]\n[Link]\nA=1\n", b"[Link]\nMTUBytes=9000\n[Match]\n[Link]\nA=1\n"),
-        (
-            NUMA,
-            b"[Service]\nCPUAffinity=0-3\nNUMAMask=\n",
-            b"[Service]\nCPUAffinity=numa\nNUMAMask=0\nNUMAPolicy=bind\n",
-        ),
-        (RULE, None, f'# ours\n{DISK}, ATTR{{queue/read_ahead_kb}}="4096"\n'),
-        (RULE, "# c", f'# c\n{DISK}, ATTR{{queue/read_ahead_kb}}="4096"\n'),
-        (
-            RULE,
-            f'# c\n{DISK} ,ATTR{{queue/read_ahead_kb}} = "1\\"2", GOTO="x"\nLABEL="x"\n',
-            f'# c\n{DISK} ,ATTR{{queue/read_ahead_kb}} = "4096", GOTO="x"\nLABEL="x"\n',
-        ),
-        # Another device, another attribute, a match and not an assignment.
-        (
-            RULE,
-            f'{DISK}x, ATTR{{queue/read_ahead_kb}}="1"\n{DISK}, ATTR{{queue/read_ahead_kb}}=="1"\n',
-            f'{DISK}x, ATTR{{queue/read_ahead_kb}}="1"\n{DISK}, ATTR{{queue/read_ahead_kb}}=="1"\n'
-            f'{DISK}, ATTR{{queue/read_ahead_kb}}="4096"\n',
-        ),
-        # The scheduler comes before what it resets.
-        (
-            SCHEDULER,
-            f'# c\nKERNEL=="x"\n{DISK}, ATTR{{queue/nr_requests}}="64"\n',
-            f'# c\nKERNEL=="x"\n{DISK}, ATTR{{queue/scheduler}}="none"\n{DISK}, ATTR{{queue/nr_requests}}="64"\n',
-        ),
-        (THP, None, "w /sys/kernel/mm/transparent_hugepage/enabled - - - - madvise\n"),
-        (
-            THP,
-            "w!  /sys/kernel/mm/transparent_hugepage/enabled 0644 root root -\talways\nd /x\n",
-            "w!  /sys/kernel/mm/transparent_hugepage/enabled 0644 root root -\tmadvise\nd /x\n",
-        ),
-        (
-            THP,
-            "#w /sys/kernel/mm/transparent_hugepage/enabled - - - - x\n"
-            "w /sys/kernel/mm/transparent_hugepage/enabled_ - - - - x",
-            "#w /sys/kernel/mm/transparent_hugepage/enabled - - - - x\n"
-            "w /sys/kernel/mm/transparent_hugepage/enabled_ - - - - x\n"
-            "w /sys/kernel/mm/transparent_hugepage/enabled - - - - madvise\n",
-        ),
-        (TIMER, "set-timer  peerinact : 1600 # c\n", "set-timer  peerinact : 3200 # c\n"),
-        (TIMER, "set-flow peerinact:1\n", "set-flow peerinact:1\nset-timer peerinact:3200\n"),
-        (ARP, "set-arp 1 # c\nset-arpx 1\n", "set-arp 0 # c\nset-arpx 1\n"),
-        (
-            LLT_MTU,
-            "#link a x - udp 1 2\nlink b x - udp 1 - y\n\tlink-lowpri  a x - udp 1 - 10.0.0.1 - # c\n",
-            "#link a x - udp 1 2\nlink b x - udp 1 - y\n\tlink-lowpri  a x - udp 1 1472 10.0.0.1 - # c\n",
-        ),
-        (ARP, "set-arp\n", "set-arp\nset-arp 0\n"),
-        (BEEGFS, "# tuneNumWorkers=1\ntuneNumWorkers   = 12 \n\n", "# tuneNumWorkers=1\ntuneNumWorkers   = 32 \n\n"),
-        (BEEGFS, "tuneNumWorkers=\nx=1", "tuneNumWorkers=32\nx=1"),
-        (BEEGFS, "x=1", "x=1\ntuneNumWorkers = 32\n"),
-        (
-            ISCSI,
-            "node.conn.0.timeo.noop_out_interval = 1\n",
-            "node.conn.0.timeo.noop_out_interval = 1\nnode.conn[0].timeo.noop_out_interval = 5\n",
-        ),
-        (
-            CPF,
-            "[a]\nglobals=1\n[config]\nglobals=2\n\n[z]\n",
-            "[a]\nglobals=1\n[config]\nglobals=0,0,512,0,0,0\n\n[z]\n",
-        ),
-        (CPF, "[config]\na=1\n\n[z]\nglobals=1\n", "[config]\na=1\nglobals=0,0,512,0,0,0\n\n[z]\nglobals=1\n"),
-        (SELECTOR, None, 'defaults {\n\tpath_selector "service-time 0"\n}\n'),
-        (SELECTOR, "x {\n}", 'x {\n}\ndefaults {\n\tpath_selector "service-time 0"\n}\n'),
-        (
-            SELECTOR,
-            '# path_selector\ndefaults {\n\tpath_selector  round-robin  # keep\n\tpath_selector_ "x"\n}\n',
-            '# path_selector\ndefaults {\n\tpath_selector  "service-time 0"  # keep\n\tpath_selector_ "x"\n}\n',
-        ),
-        (SELECTOR, "defaults {\n    a 1\n\n}\n", 'defaults {\n    a 1\n    path_selector "service-time 0"\n\n}\n'),
-        (SELECTOR, " defaults {\r\n }\r\n", ' defaults {\r\n \tpath_selector "service-time 0"\r\n }\r\n'),
-        (
-            CHECKER,
-            'devices {\n device {\n  path_checker"a"b\n }\n}\n',
-            'devices {\n device {\n  path_checker"tur"b\n }\n}\n',
-        ),
-        (
-            CHECKER,
-            "devices {\n device {\n  path_checker x# c\n }\n}\n",
-            'devices {\n device {\n  path_checker "tur"# c\n }\n}\n',
-        ),
-        # Which of two, and what a new one would be for, nobody said; and what is not understood is left.
-        (CHECKER, "devices {\n device {\n }\n device {\n }\n}\n", "devices {\n device {\n }\n device {\n }\n}\n"),
-        (CHECKER, "devices {\n}\n", "devices {\n}\n"),
-        (SELECTOR, "defaults {\n", "defaults {\n"),
-        (CPUS, None, "[Service]\nCPUAffinity=\nCPUAffinity=0-3,8\n"),
-        (
-            CPUS,
-            "[Service]\nCPUAffinity=1\nNice=1\nCPUAffinity = 2",
-            "[Service]\nNice=1\nCPUAffinity=\nCPUAffinity=0-3,8",
-        ),
-        (
-            CPUS,
-            "[Service]\nNice=1\n\n[X]\nCPUAffinity=1\n",
-            "[Service]\nNice=1\nCPUAffinity=\nCPUAffinity=0-3,8\n\n[X]\nCPUAffinity=1\n",
-        ),
-    ],
+    ("edit", "before", "after"), [(edit, *texts) for edit, listed in cases(__file__).items() for texts in listed]
 )
-def test_only_its_own_line(edit: FileEdit, before: str | bytes | None, after: str | bytes) -> None:
-    content, wanted = (text.encode() if isinstance(text, str) else text for text in (before, after))
-    assert wanted is not None
-    assert apply_edit(content, edit) == wanted
-    assert apply_edit(wanted, edit) == wanted
+def test_only_its_own_line(edit: str, before: str | None, after: str) -> None:
+    it, wanted = globals()[edit], after.encode()
+    assert apply_edit(None if before is None else before.encode(), it) == wanted
+    assert apply_edit(wanted, it) == wanted
 
 
 WORDS = "vm.swappiness vm/swappiness net.ipv4.conf.eth0/10.mtu net/ipv4/conf/eth0.10/mtu - # ; set-flow highwater : ="

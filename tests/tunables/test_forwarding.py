@@ -8,20 +8,12 @@ from advisor.host import Host, MemoryFiles, Missing, NoCommands
 from advisor.host.ethtool import Answer
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.sysctl import Sysctl
+from tests.cases import cases
+
+CASES = cases(__file__)
 
 CONF = "/proc/sys/net/ipv4/conf"
-FILES = {
-    "/proc/sys/net/ipv4/ip_forward": "0",
-    f"{CONF}/all/forwarding": "0",
-    f"{CONF}/all/accept_redirects": "0",
-    f"{CONF}/default/forwarding": "0",
-    f"{CONF}/eth0/forwarding": "0",
-    f"{CONF}/eth1/forwarding": "1",
-    "/proc/sys/net/ipv6/conf/all/forwarding": "0",
-    "/proc/sys/net/ipv6/conf/all/accept_redirects": "1",
-    "/proc/sys/net/ipv6/conf/eth0/forwarding": "1",
-    **{f"/sys/class/net/{name}/mtu": "1500" for name in ("eth0", "eth1", "eth2", "eth3", "v.7")},
-}
+FILES = CASES["FILES"]
 HAS_LRO = {"eth0": (True, True), "eth1": (False, True), "eth2": (True, False), "v.7": (True, True)}
 
 
@@ -38,24 +30,7 @@ def moved(found: Preflight) -> dict[str, str]:
     return {one.tunable: one.before for one in found.side_effects if not one.coupled}
 
 
-ALL_LRO = {"link:eth0:feature.rx-lro": "on", "link:v.7:feature.rx-lro": "on"}
-
-
-@pytest.mark.parametrize(
-    ("key", "siblings"),
-    [
-        ("net.ipv4.ip_forward", ALL_LRO),
-        ("net.ipv4.conf.all.forwarding", ALL_LRO),
-        ("net.ipv6.conf.all.forwarding", ALL_LRO),
-        ("net.ipv4.conf.eth0.forwarding", {"link:eth0:feature.rx-lro": "on"}),
-        ("net.ipv6.conf.v/7.forwarding", {"link:v.7:feature.rx-lro": "on"}),
-        # Off already, fixed, and a link that is not there.
-        ("net.ipv4.conf.eth1.forwarding", {}),
-        ("net.ipv4.conf.eth2.forwarding", {}),
-        ("net.ipv4.conf.eth9.forwarding", {}),
-        ("net.ipv4.conf.all.rp_filter", {}),
-    ],
-)
+@pytest.mark.parametrize(("key", "siblings"), CASES["where forwarding begins large receive offload ends"])
 def test_where_forwarding_begins_large_receive_offload_ends(key: str, siblings: dict[str, str]) -> None:
     found = around(key, "0", "1")
     assert moved(found) == siblings

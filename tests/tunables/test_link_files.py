@@ -11,53 +11,16 @@ from hypothesis import strategies as st
 
 from advisor.host import Host, MemoryFiles, Missing, NoCommands
 from advisor.tunables import FileEdit, Persisted, apply_edit, mentions_key, parse_tunable
-from advisor.tunables.link_rules import QUEUE_RULES, RULES
+from tests.cases import cases
 from tests.trees import host_of, make_tree
 
-PORT = {
-    "/run/udev/data/n2": "E:ID_NET_LINK_FILE=/usr/lib/systemd/network/73-usb.link\nE:ID_PATH=pci-0000:3b:00.0\n",
-    "/usr/lib/systemd/network/73-usb.link": (
-        "[Match]\nPath=*\n[Link]\nNamePolicy=keep mac \\\n  onboard\n# c\nMTUBytes=1400\nMTUBytes = 1\nWakeOnLan=off\n"
-        "[Other]\nB=1\n[Link]\nA=1\n"
-    ),
-    "/sys/class/net/a*/mtu": "1500",
-    "/usr/sbin/ethtool": "",
-    "/usr/sbin/tc": "",
-    "/bin/sh": "",
-    "/sys/class/net/eth1/ifindex": "2\n",
-    "/sys/class/net/eth1/address": "02:00:00:00:00:01\n",
-    "/sys/class/net/eth1/addr_assign_type": "0\n",
-    "/sys/class/net/eth1/device/uevent": "",
-    "/sys/class/net/bond0/mtu": "1500",
-}
+CASES = cases(__file__)
+
+PORT = CASES["PORT"]
 DRIVER = {"/sys/class/net/eth1/device/driver": "../../../bus/pci/drivers/mlx5_core"}
 MATCH = 'ACTION=="add", SUBSYSTEM=="net", ATTR{address}=="02:00:00:00:00:01", DRIVERS=="mlx5_core"'
-BY_PATH = 'ENV{ID_PATH}=="pci-0000:3b:00.0"'
 FIRST = "# Values of links that last over a reboot. See udev(7).\n"
-LINES = {
-    "ring.rx": ("4096", RULES, 'RUN+="/usr/sbin/ethtool -G $name rx 4096"'),
-    "channels.combined": ("8", RULES, 'RUN+="/usr/sbin/ethtool -L $name combined 8"'),
-    "coalesce.adaptive-rx": ("off", RULES, 'RUN+="/usr/sbin/ethtool -C $name adaptive-rx off"'),
-    "feature.rx-gro": ("off", RULES, 'RUN+="/usr/sbin/ethtool -K $name rx-gro off"'),
-    "pause.tx": ("on", RULES, 'RUN+="/usr/sbin/ethtool -A $name tx on"'),
-    "txqueuelen": ("5000", RULES, 'ATTR{tx_queue_len}="5000"'),
-    "qdisc": ("fq", QUEUE_RULES, 'RUN+="/usr/sbin/tc qdisc replace dev $name root handle ad4: fq"'),
-    "rps.rx-0": (
-        "0-3",
-        QUEUE_RULES,
-        "RUN+=\"/bin/sh -c 'echo $$1 > /sys/class/net/$$0/queues/rx-0/rps_cpus' $name f\"",
-    ),
-    "rps-flow-cnt.rx-1": (
-        "64",
-        QUEUE_RULES,
-        "RUN+=\"/bin/sh -c 'echo $$1 > /sys/class/net/$$0/queues/rx-1/rps_flow_cnt' $name 64\"",
-    ),
-    "xps.tx-2": (
-        "none",
-        QUEUE_RULES,
-        "RUN+=\"/bin/sh -c 'echo $$1 > /sys/class/net/$$0/queues/tx-2/xps_cpus' $name 0\"",
-    ),
-}
+LINES = CASES["LINES"]
 
 
 def edit_of(root: Path, attribute: str, value: str, link: str = "eth1") -> FileEdit | Missing:
@@ -113,23 +76,7 @@ def test_a_line_is_changed_where_it_is_there_and_the_others_are_left(port: Path)
         assert mentions_key(content, one) == (attribute == "rps.rx-0")
 
 
-@pytest.mark.parametrize(
-    ("changed", "match", "section"),
-    [
-        # A bond member shows the bond's address.
-        (
-            {
-                "/sys/class/net/eth1/addr_assign_type": "3",
-                "/sys/class/net/eth1/bonding_slave/perm_hwaddr": "02:00:00:00:00:09",
-            },
-            'ATTR{address}=="02:00:00:00:00:09", DRIVERS=="?*"',
-            "MACAddress=02:00:00:00:00:09",
-        ),
-        ({"/sys/class/net/eth1/addr_assign_type": "1"}, BY_PATH, "Path=pci-0000:3b:00.0"),
-        # Nobody's address can add an assignment.
-        ({"/sys/class/net/eth1/address": '02", RUN+="x'}, BY_PATH, None),
-    ],
-)
+@pytest.mark.parametrize(("changed", "match", "section"), CASES["an address that will not last is no match"])
 def test_an_address_that_will_not_last_is_no_match(
     changed: dict[str, str], match: str, section: str | None, tmp_path: Path
 ) -> None:

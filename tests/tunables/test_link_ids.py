@@ -25,28 +25,11 @@ from advisor.host.ethtool import Answer
 from advisor.shell.rollback_script import hand_command
 from advisor.tunables import Tunable, parse_tunable
 from advisor.tunables.preflight import HasPreflight, Preflight
+from tests.cases import cases
 from tests.trees import make_tree
 
-# id → command that a person would type for a value, value
-SET = {
-    "link:eth1:ring.rx": ("ethtool -G eth1 rx 4096", "4096"),
-    "link:eth1:ring.rx-jumbo": ("ethtool -G eth1 rx-jumbo 512", "512"),
-    "link:eth1:ring.rx-mini": ("ethtool -G eth1 rx-mini 0", "0"),
-    "link:bond0.100:ring.tx": ("ethtool -G bond0.100 tx 1", "1"),
-    "link:eth1:channels.combined": ("ethtool -L eth1 combined 8", "8"),
-    "link:eth1:channels.other": ("ethtool -L eth1 other 1", "1"),
-    "link:eth1:coalesce.rx-usecs": ("ethtool -C eth1 rx-usecs 50", "50"),
-    "link:eth1:coalesce.adaptive-tx": ("ethtool -C eth1 adaptive-tx on", "on"),
-    "link:eth1:feature.tx-udp_tnl-csum-segmentation": ("ethtool -K eth1 tx-udp_tnl-csum-segmentation off", "off"),
-    "link:eth1:pause.autoneg": ("ethtool -A eth1 autoneg off", "off"),
-    "link:eth1:txqueuelen": ("ip link set dev eth1 txqueuelen 5000", "5000"),
-    "link:eth1:qdisc": ("tc qdisc replace dev eth1 root handle ad4: fq", "fq"),
-    "link:eth1:rps.rx-0": ("printf '%s\\n' 1,0000000f > /sys/class/net/eth1/queues/rx-0/rps_cpus", "0-3,32"),
-    "link:eth1:rps-flow-cnt.rx-12": ("printf '%s\\n' 4096 > /sys/class/net/eth1/queues/rx-12/rps_flow_cnt", "4096"),
-    "link:eth1:xps.tx-3": ("printf '%s\\n' 0 > /sys/class/net/eth1/queues/tx-3/xps_cpus", "none"),
-    "link:-a:txqueuelen": ("ip link set dev -a txqueuelen 1", "1"),
-    "link:a'b:ring.rx": ('ethtool -G "a\'b" rx 1', "1"),
-}
+CASES = cases(__file__)
+SET: dict[str, tuple[str, str]] = CASES["commands"]
 
 
 @pytest.mark.parametrize("identity", SET)
@@ -57,35 +40,7 @@ def test_an_id_and_the_command_that_does_the_same(identity: str) -> None:
     assert [hand_command(step) for step in one.make_steps(value)] == [command]
 
 
-@pytest.mark.parametrize(
-    "attribute",
-    [
-        *("ring", "ring.", "ring.RX", "ring.rx_jumbo", "ring.rx-max", "ring.combined", "rings.rx", "ring.rx.tx"),
-        *(
-            "channels.rx-0",
-            "coalesce.rx",
-            "coalesce.rx-usecs-irq",
-            "pause.on",
-            "txqueuelen.",
-            "txqueuelen.1",
-            "qdisc.root",
-        ),
-        *("feature.", "feature.-x", "feature.TSO", "feature.a b", "feature.a;b", "feature.$x", "feature.a\n"),
-        *(
-            "rps.0",
-            "rps.tx-0",
-            "rps.rx-",
-            "rps.rx-01",
-            "rps.rx--1",
-            "rps.rx-0/..",
-            "rps.rx-٣",
-            "xps.rx-0",
-            "xps.tx-99999",
-        ),
-        *("rps-flow-cnt.tx-0", "mtu.rx", "", "."),
-        "feature." + "a" * 40,
-    ],
-)
+@pytest.mark.parametrize("attribute", [*CASES["no names"], "feature." + "a" * 40])
 def test_what_names_nothing(attribute: str) -> None:
     with pytest.raises(UsageError, match="is not a tunable") as caught:
         parse_tunable(f"link:eth1:{attribute}")
@@ -103,21 +58,9 @@ def test_any_name_of_a_link(name: str, attribute: str) -> None:
     assert name not in ("", ".", "..")
 
 
-VALUES = {
-    "ring.rx": (["0", "4096"], ["", "-1", "4k", "01", "٩", "1\n", "1" * 10, "n/a"]),
-    "coalesce.adaptive-rx": (["on", "off"], ["", "1", "On", "on\n"]),
-    "feature.rx-gro": (["on", "off"], ["", "1", "off [fixed]"]),
-    "pause.rx": (["on", "off"], ["yes"]),
-    "txqueuelen": (["1", "10000"], ["0", "-5", "", "99999999"]),
-    "qdisc": (["fq", "fq_codel", "pfifo"], ["", "htb", "mq", "noqueue", "fq limit 5", "default fq", "fq;x", "clsact"]),
-    "rps.rx-0": (["none", "0", "0-3,8"], ["", "0,1", "3-0", "f", "0-1,1", "all", "none,1", "0-99999999"]),
-    "rps-flow-cnt.rx-0": (["0", "1", "4096", "536870912"], ["3", "1000", "-2", "", "1073741824"]),
-}
-
-
-@pytest.mark.parametrize("attribute", VALUES)
-def test_values_that_can_be(attribute: str) -> None:
-    one, (good, bad) = parse_tunable(f"link:eth1:{attribute}"), VALUES[attribute]
+@pytest.mark.parametrize(("attribute", "judged"), CASES["values"].items())
+def test_values_that_can_be(attribute: str, judged: dict[str, list[str]]) -> None:
+    one, (good, bad) = parse_tunable(f"link:eth1:{attribute}"), judged.values()
     assert [one.check_value(value) for value in good] == [None] * len(good)
     assert all(one.check_value(value) for value in bad)
     # A plan asks for the edit before it judges the value.
@@ -173,26 +116,9 @@ def around(identity: str, before: str, after: str, files: dict[str, str] | None 
 
 
 QDISC_OF = "default mq {} limit 10240p quantum {} target 5ms"
-REFUSED = [
-    ("link:eth1:ring.rx", "1024", "4096", None),
-    ("link:eth1:ring.rx", "1024", "8192", "its driver allows at most 4096"),
-    ("link:eth1:ring.rx-jumbo", "512", "4096", "its driver allows at most 2048"),
-    ("link:eth1:channels.combined", "2", "8", "its driver allows at most 4"),
-    ("link:eth1:coalesce.rx-usecs", "3", "500", None),
-    ("link:eth1:feature.rx-gro", "on", "off", None),
-    ("link:eth1:feature.highdma", "on", "off", "it is [fixed]: the driver does not let it be changed"),
-    ("link:eth1:feature.tx-tso", "off", "on", "on is requested already"),
-    ("link:eth1:rps.rx-0", "none", "0-3", None),
-    ("link:eth1:rps.rx-0", "none", "2-9", "CPU 4 is not online; 0-3 are"),
-    ("link:eth1:qdisc", QDISC_OF.format("fq_codel", 1514), "fq", None),
-    ("link:eth1:qdisc", "default noqueue", "fq", None),
-    ("link:eth1:qdisc", "fq", "fq_codel", None),
-    ("link:eth1:qdisc", QDISC_OF.format("pfifo_fast", 1), "fq", "the kernel would attach fq_codel now"),
-    ("link:eth1:qdisc", QDISC_OF.format("fq_codel", 9014), "fq", "would not choose at an MTU of 1500"),
-]
 
 
-@pytest.mark.parametrize(("identity", "before", "after", "why"), REFUSED)
+@pytest.mark.parametrize(("identity", "before", "after", "why"), CASES["refused"])
 def test_what_this_host_would_not_take(identity: str, before: str, after: str, why: str | None) -> None:
     found = around(identity, before, after).refusal
     assert found is None if why is None else why in str(found)

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import cases
 from tests.tunables.form_shell import SHELLS
+
+CASES = cases(__file__)
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
 
@@ -22,17 +25,7 @@ for link in a0 b0; do
   cd /sys/class/net/$link; grep -s . tx_queue_len queues/*/rps_cpus queues/*/rps_flow_cnt queues/*/xps_cpus
 done
 """
-VALUES = {
-    "link:a0:channels.rx": "2",
-    "link:a0:channels.tx": "2",
-    "link:a0:feature.tx-checksum-ip-generic": "off",
-    "link:a0:feature.rx-gro": "on",
-    "link:a0:txqueuelen": "555",
-    "link:a0:qdisc": "pfifo",
-    "link:a0:rps.rx-0": "0-1",
-    "link:a0:rps-flow-cnt.rx-1": "512",
-    "link:a0:xps.tx-1": "1",
-}
+VALUES = CASES["VALUES"]
 
 
 class Namespace:
@@ -182,26 +175,7 @@ def test_where_the_kernel_is_too_old_for_netlink_the_ioctl_does_the_same(namespa
     namespace.out("echo 1 > /sys/class/net/a0/queues/rx-3/rps_cpus")
 
 
-SNAPSHOT = """
-import sys
-from pathlib import Path
-from advisor.host import live_host, observe
-from advisor.snapshot.archive import capture_host, open_snapshot
-from advisor.tunables import parse_tunable
-live = live_host()
-ones = [parse_tunable(name) for name in sys.argv[2:]]
-def read(host):
-    for one in ones:
-        before = observe(host, one.probe)
-        one.run_preflight(host, before, "2", profile="p") if "channels" in one.id or "feature" in one.id else None
-Path(sys.argv[1]).write_bytes(capture_host(live, read))
-replayed = open_snapshot(Path(sys.argv[1]))
-for one in ones:
-    print(one.id, observe(replayed, one.probe) == observe(live, one.probe), observe(replayed, one.probe), sep="|")
-channels, feature = parse_tunable("link:a0:channels.rx"), parse_tunable("link:a0:feature.loopback")
-print(channels.run_preflight(replayed, "4", "9", profile="p").refusal)
-print(feature.run_preflight(replayed, "off", "on", profile="p").refusal)
-"""
+SNAPSHOT = CASES["SNAPSHOT"]
 
 
 def test_a_snapshot_answers_what_the_host_did(namespace: Namespace, tmp_path: Path) -> None:

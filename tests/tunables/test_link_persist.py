@@ -18,6 +18,7 @@ from advisor.tunables.assignment_edit import edit_assignment, is_one_value_a_lin
 from advisor.tunables.interfaces_edit import edit_interfaces
 from advisor.tunables.link_mtu import LinkMtu
 from advisor.tunables.netplan_edit import edit_netplan
+from tests.cases import cases
 from tests.managers import NETWORK, PROFILE, configured, links, managed, profile, running
 from tests.trees import host_of, make_tree
 
@@ -252,57 +253,7 @@ def interfaces(text: str) -> str:
     return edit_interfaces(text, "eth1", "9000")
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (
-            "iface eth1 inet static\n\taddress 10.0.0.1/24\n",
-            "iface eth1 inet static\n\taddress 10.0.0.1/24\n\tmtu 9000\n",
-        ),
-        ("iface eth1 inet static\n  mtu   1500 # c\n\n", "iface eth1 inet static\n  mtu   9000 # c\n\n"),
-        ("iface eth1 inet manual", "iface eth1 inet manual\n    mtu 9000\n"),
-        (
-            "iface eth1 inet dhcp\n  hostname x\n\nauto lo\n",
-            'iface eth1 inet dhcp\n  hostname x\n  pre-up ip link set dev "$IFACE" mtu 9000\n\nauto lo\n',
-        ),
-        (
-            "iface eth1 inet static\n  mtu \\\n   1500\niface eth10 inet static\n  mtu 1\n",
-            "iface eth1 inet static\n  mtu \\\n   9000\niface eth10 inet static\n  mtu 1\n",
-        ),
-        # The same MTU twice is one; another for IPv6 is another.
-        (
-            "iface eth1 inet static\n mtu 1500\niface eth1 inet6 static\n mtu 1500\n",
-            "iface eth1 inet static\n mtu 9000\niface eth1 inet6 static\n mtu 9000\n",
-        ),
-        (
-            "iface eth1 inet static\n mtu 1500\niface eth1 inet6 static\n mtu 1280\n",
-            "iface eth1 inet static\n mtu 9000\niface eth1 inet6 static\n mtu 1280\n",
-        ),
-        # Of inet6 alone it would raise the link's MTU and never lower it.
-        (
-            "iface eth1 inet6 static\n mtu 1500\n",
-            'iface eth1 inet6 static\n mtu 9000\n pre-up ip link set dev "$IFACE" mtu 9000\n',
-        ),
-        # ifup joins what is given twice.
-        ("iface eth1 inet static\n mtu 1\n a b\n mtu 2\n", "iface eth1 inet static\n a b\n mtu 9000\n"),
-        (
-            "iface eth1 inet dhcp\n post-up ip link set eth1 mtu 1500 && ip link set eth10 mtu 1400; x\n",
-            "iface eth1 inet dhcp\n post-up ip link set eth1 mtu 9000 && ip link set eth10 mtu 1400; x\n",
-        ),
-        (
-            "iface eth1 inet manual\n up ifconfig $IFACE mtu 1500 up\n down ip link set eth1 mtu 1\n",
-            "iface eth1 inet manual\n up ifconfig $IFACE mtu 9000 up\n down ip link set eth1 mtu 1\n",
-        ),
-        (
-            "iface eth1 inet dhcp\n up ip link set $IFACE.10 mtu 1500\n",
-            'iface eth1 inet dhcp\n up ip link set $IFACE.10 mtu 1500\n pre-up ip link set dev "$IFACE" mtu 9000\n',
-        ),
-        ("iface eth1 inet static\r\n  a b\r\n", "iface eth1 inet static\r\n  a b\r\n  mtu 9000\r\n"),
-        ("iface eth1 inet static\\", "iface eth1 inet static\\\n\n    mtu 9000\n"),
-        # It was there when the edit was planned.
-        ("auto eth1\n#iface eth1", "auto eth1\n#iface eth1\niface eth1 inet manual\n    mtu 9000\n"),
-    ],
-)
+@pytest.mark.parametrize(("before", "after"), cases(__file__)["stanzas"])
 def test_stanzas(before: str, after: str) -> None:
     assert interfaces(before) == after
     assert interfaces(after) == after
@@ -343,20 +294,7 @@ def test_an_inherited_mtu_is_changed_where_it_stands(tmp_path: Path) -> None:
 IFCFG = "/etc/sysconfig/network-scripts/ifcfg-eth1"
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("DEVICE=eth1\n", "DEVICE=eth1\nMTU=9000\n"),
-        ("DEVICE='eth1'\nBOOTPROTO='none'\nUSERCTL=no", "DEVICE='eth1'\nBOOTPROTO='none'\nUSERCTL=no\nMTU='9000'\n"),
-        ('DEVICE="eth1"\n# it\'s mine\n', 'DEVICE="eth1"\n# it\'s mine\nMTU="9000"\n'),
-        ("DEVICE=eth1\n export MTU='1500' # jumbo?\n", "DEVICE=eth1\n export MTU='9000' # jumbo?\n"),
-        ('DEVICE=eth1\nMTU=""\nX=1\n', 'DEVICE=eth1\nMTU="9000"\nX=1\n'),
-        ("DEVICE=eth1\nMTU=1\nX=1\nMTU=15\\00\n", "DEVICE=eth1\nX=1\nMTU=9000\n"),
-        ("DEVICE=eth1\n#MTU=1500\nIPV6_MTU=1280\n", "DEVICE=eth1\n#MTU=1500\nIPV6_MTU=1280\nMTU=9000\n"),
-        ("DEVICE=eth1\r\n", "DEVICE=eth1\r\nMTU=9000\r\n"),
-        ("DEVICE=eth1\nMTU=$(cat /x y) # c\n", "DEVICE=eth1\nMTU=9000 # c\n"),
-    ],
-)
+@pytest.mark.parametrize(("before", "after"), cases(__file__)["ifcfg files"])
 def test_ifcfg_files(before: str, after: str, tmp_path: Path) -> None:
     assert written(tmp_path, {IFCFG: before}) == (IFCFG, after)
 

@@ -11,33 +11,14 @@ from pathlib import Path
 import pytest
 
 from advisor.tunables import all_kinds, namespace_of
+from tests.cases import cases
+
+CASES = cases(__file__)
 
 LIST = "find /proc/sys/net -type f -printf '%m %p\\n'"
 
 
-@pytest.mark.parametrize(
-    ("identity", "namespace"),
-    [
-        ("sysctl:net.core.somaxconn", "net"),
-        ("sysctl:net.core.rmem_max", None),
-        ("sysctl:net.core.netdev_max_backlog", None),
-        ("sysctl:net.ipv4.tcp_rmem", "net"),
-        ("sysctl:net.ipv4.tcp_mem", None),
-        ("sysctl:net.ipv4.neigh.default.gc_thresh3", None),
-        ("sysctl:net.ipv4.neigh.eth0.gc_stale_time", "net"),
-        ("sysctl:net.netfilter.nf_conntrack_max", None),
-        ("sysctl:kernel.shmmax", "ipc"),
-        ("sysctl:fs.mqueue.msg_max", "ipc"),
-        ("sysctl:fs.file-max", None),
-        ("sysctl:kernel.hostname", "uts"),
-        ("sysctl:vm.swappiness", None),
-        ("link:eth0:mtu", "net"),
-        ("block:sda:scheduler", None),
-        ("irq:9:affinity", None),
-        ("thp:enabled", None),
-        ("file:/etc/beegfs/beegfs-storage.conf:tuneNumWorkers", "mnt"),
-    ],
-)
+@pytest.mark.parametrize(("identity", "namespace"), CASES["namespace"])
 def test_namespace(identity: str, namespace: str | None) -> None:
     assert namespace_of(identity) == namespace
 

@@ -12,7 +12,10 @@ from advisor.facts.sysctl_keys import kernel_number
 from advisor.tunables import parse_tunable
 from advisor.tunables.sysctl import Sysctl
 from advisor.tunables.sysctl_value import out_of_bounds, to_canonical
+from tests.cases import cases
 from tests.trees import host_of, make_tree
+
+CASES = cases(__file__)
 
 TTL = "net.ipv4.ip_default_ttl"
 PORTS = "net.ipv4.ip_local_port_range"
@@ -59,41 +62,13 @@ def test_a_value_is_what_the_kernel_makes_of_it(key: str, value: str) -> None:
 REFUSED = "is refused by advisor, before the kernel is asked"
 
 
-@pytest.mark.parametrize(
-    ("identity", "value", "wrong"),
-    [
-        ("sysctl:vm.swappiness", "-5", f"{REFUSED}: -5 is not 0 to 200 (Documentation/"),
-        ("sysctl:net.core.somaxconn", "-1", f"{REFUSED}: -1 is not from 0 on (net/core/"),
-        ("sysctl:net.core.rmem_max", "-1", "-1 is not from 2048 on"),
-        ("sysctl:vm.max_map_count", "-1", "-1 is not from 0 on"),
-        ("sysctl:fs.file-max", "-1", "a negative number is left out"),
-        ("sysctl:net.ipv4.tcp_mem", "-1 2 3", "-1 is not from 0 on"),
-        ("sysctl:vm.overcommit_memory", "7", "7 is not 0 to 2"),
-        ("sysctl:vm.dirty_bytes", "4096", "4096 is not from 8192 on"),
-        (f"sysctl:{PORTS}", "60000 100", "100 is less than 60000"),
-        ("sysctl:net.ipv4.tcp_fin_timeout", "050", "is 40 to the kernel: write that"),
-        (f"sysctl:{TTL}", "65 # comment", "is 65 to the kernel"),
-        ("sysctl:vm.swappiness", "10 20", "is 10 to the kernel"),
-    ],
-)
+@pytest.mark.parametrize(("identity", "value", "wrong"), CASES["a plan refuses it with the reason"])
 def test_a_plan_refuses_it_with_the_reason(identity: str, value: str, wrong: str) -> None:
     assert wrong in (parse_tunable(identity).check_value(value) or "")
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("vm.swappiness", "200"),
-        ("vm.dirty_bytes", "8192"),
-        ("net.ipv4.tcp_wmem", "4096 16384 4194304"),
-        ("net.ipv4.conf.all.rp_filter", "7"),
-        ("kernel.hostname", "007 # x"),
-        ("net.core.flow_limit_cpu_bitmap", "0f"),
-        ("kernel.watchdog_cpumask", "0-3"),
-        ("net.ipv4.tcp_congestion_control", "bbr"),
-        ("no.such.key", "1 2 3"),
-        ("vm.swappiness", "9" * 5000),
-    ],
+    ("key", "value"), [*CASES["what the kernel takes or is not known stays as it is"], ("vm.swappiness", "9" * 5000)]
 )
 def test_what_the_kernel_takes_or_is_not_known_stays_as_it_is(key: str, value: str) -> None:
     assert to_canonical(key, value) == value
