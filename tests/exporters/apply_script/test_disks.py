@@ -62,7 +62,8 @@ def path_stage(where: Path) -> Stage:
 @pytest.mark.parametrize("move", ["swapped", "turned", "one is gone, its sibling has its name", "all are gone"])
 def test_paths_of_one_unit_change_their_names(tmp_path: Path, move: str, shell: list[str]) -> None:
     stage = path_stage(tmp_path)
-    later = {name: replace(disk, value="256") for name, disk in disk_paths.MOVES[move].items()}
+    moved = disk_paths.layout(disk_paths.CASES["moves"][move])
+    later = {name: replace(disk, value="256") for name, disk in moved.items()}
     present = {disk.path for disk in later.values()}
     missed = {f"block:{name}:nr_requests" for name, disk in (("sdb", disk_paths.A), ("sdc", disk_paths.B))
               if disk.path not in present}  # fmt: skip
