@@ -58,7 +58,7 @@ def test_a_long_timeout_below_multipath_is_a_symptom(tmp_path: Path) -> None:
 def test_workloads_of_the_article_and_of_another(tmp_path: Path) -> None:
     one = judged(tmp_path, "iris")["iscsi"]
     assert (one.fits, one.standing) == ("no", "unfit")
-    cases = {case.text: case.holds for case in judged(tmp_path, "iscsi-vm")["iscsi"].cases}
+    cases = {case.text: case.holds for case in judged(tmp_path / "again", "iscsi-vm")["iscsi"].cases}
     assert cases == {
         "storage is reached over iSCSI": True,
         "two paths and more below multipath": False,
