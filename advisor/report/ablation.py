@@ -18,14 +18,13 @@ from advisor.report.arms import (
     place_words,
     session_rows,
 )
-from advisor.report.chart_file import CHART_WIDTH, chart_svg
-from advisor.report.charts.forest import forest_of
-from advisor.report.charts.shapes import MIN_WIDTH, Picture
+from advisor.report.charts.changes import CHART_WIDTH, chart_svg, forest_of
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import Page, Span, Style, counted, listed
 from advisor.report.proof_numbers import format_figure, format_percent, p_figure
 from advisor.report.proof_rows import MetricRow, RowGroup
 from advisor.report.proof_words import workload_title
+from advisor.report.svg import MIN_WIDTH, Picture
 from advisor.shell.quote import shell_quote
 from advisor.version import __version__
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from advisor.proof.blocks import NONE, ArmsProof, Call, Effect, Quality, counted_blocks
-from advisor.report.chart_file import CHART_WIDTH, chart_svg
-from advisor.report.charts.bars import draw_bars
+from advisor.report.charts.changes import CHART_WIDTH, chart_svg, draw_bars
 from advisor.report.format import format_duration
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded

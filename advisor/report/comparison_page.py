@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from advisor.proof.comparison import MetricDifference, SeriesComparison
 from advisor.proof.metrics import MetricName
 from advisor.proof.records import Summary
-from advisor.report.charts.forest import forest_of
-from advisor.report.charts.ladder import ladder_of, rungs_of
+from advisor.report.charts.changes import forest_of
+from advisor.report.charts.runs import ladder_of, rungs_of
 from advisor.report.comparison import (
     ESTIMATE,
     explain_verdict,

@@ -22,11 +22,14 @@ class Raw(str):
 
 @cache
 def html_environment() -> Environment:
-    """Escapes everything, and spells out what is not printable; filters ``place`` (percent) and ``pixels``."""
+    """Return an environment that escapes everything and spells out what is not printable.
+
+    Filters are ``place`` (percent or pixels) and ``pixels``.
+    """
     from advisor.shell.templates import make_environment
 
     made = make_environment(escape_html=True).overlay(finalize=_mark_said)
-    made.filters["place"] = _format_percent
+    made.filters["place"] = _format_place
     made.filters["pixels"] = _format_pixels
     return made
 
@@ -41,8 +44,8 @@ def _mark_said(value: object) -> object:
     return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
-def _format_percent(percent_of_width: float) -> str:
-    return f"{percent_of_width:.2f}".rstrip("0").rstrip(".")
+def _format_place(value: float, unit: str) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".") + unit if unit else _format_pixels(value)
 
 
 def _format_pixels(value: float) -> str:

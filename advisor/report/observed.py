@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Final
-from xml.sax.saxutils import escape
 
 from advisor.observe.load import DIRECTIONS, LatencyFigures, LoadFigures
 from advisor.proof.pattern import JobSection
 from advisor.proof.twin import ORDER_BOUND, READ_BOUND, SIZES_BOUND
 from advisor.proof.twin_check import TwinComparison, TwinRow
 from advisor.proof.workload_file import DiskMeans, WorkloadFile, is_workload_path
-from advisor.report.charts.scale import log_scale, tick_words, value_ticks
-from advisor.report.format import clean
+from advisor.report.html import html_environment
 from advisor.report.layout import COMMAND, HEADING, Cell, Page, Piece, Span
+from advisor.report.svg import Box, Label, Line, Picture, Polyline, Shape, log_scale, tick_words, value_ticks
 from advisor.report.units import format_binary, format_decimal
 from advisor.shell.quote import shell_quote
 
@@ -160,63 +159,48 @@ def _bound_words(row: TwinRow) -> str:
     return f"{row.bound:g}" if row.kind == "distance" else f"{row.bound:.0%}"
 
 
-_WIDTH, _PLOT, _LEFT, _TOP, _GAP = 720, 180, 60, 40, 70
+_WIDTH, _PLOT, _LEFT, _TOP = 720, 180, 60, 40
 
 
 def twin_svg(comparison: TwinComparison) -> str:
-    """A picture of both distributions: latency as the share that is faster, sizes as bars by direction."""
-    latency = [comparison.observed.latency["all"], comparison.twin.latency["all"]]
-    lines = _latency_shapes(latency)
-    top = _TOP + _PLOT + _GAP
-    shapes = [_text(_LEFT, top, "Sizes by direction; dark: observed, light: twin")]
-    y = top + 14
-    room = _WIDTH - 20 - 180
+    """Draw both distributions: latency as the share that is faster, sizes as bars by direction."""
+    shapes = [*_latency_shapes([comparison.observed.latency["all"], comparison.twin.latency["all"]])]
+    y = _TOP + _PLOT + 70
+    shapes.append(Label(_LEFT, y, "Sizes by direction; dark: observed, light: twin"))
+    y += 14
     for name in DIRECTIONS:
-        before, after = comparison.observed.sizes.get(name, {}), comparison.twin.sizes.get(name, {})
-        for size in sorted(
-            {size for size in before.keys() | after.keys() if before.get(size, 0.0) + after.get(size, 0.0) >= 0.01},
-            key=int,
-        ):
-            shapes.append(_text(150, y + 12, f"{name} {format_binary(int(size))}", "end"))
-            for number, (look, found) in enumerate((("ob", before), ("tb", after))):
-                width = room * found.get(size, 0.0)
-                place = y + 8 * number
-                shapes.append(f'<rect class="{look}" x="160" y="{place:.1f}" width="{width:.1f}" height="7"/>')
-            y += 22
-    bars, height = shapes, round(y + 10)
+        both = [load.sizes.get(name, {}) for load in (comparison.observed, comparison.twin)]
+        shares = {size: [sizes.get(size, 0.0) for sizes in both] for size in sorted({*both[0], *both[1]}, key=int)}
+        for size, parts in shares.items():
+            if sum(parts) >= 0.01:
+                shapes.append(Label(150, y + 12, f"{name} {format_binary(int(size))}", "end"))
+                shapes += [
+                    Box(160, y + 8 * at, (_WIDTH - 200) * share, 7, look)
+                    for at, (look, share) in enumerate(zip(("ob", "tb"), parts, strict=True))
+                ]
+                y += 22
     title = "Faithful twin" if comparison.is_faithful else "Twin beyond its bounds"
-    style = (
-        "text{font:12px sans-serif;fill:#222}.o{stroke:#1f4e8c;fill:none;stroke-width:2}"
-        ".t{stroke:#b3500f;fill:none;stroke-width:2;stroke-dasharray:6 4}.grid{stroke:#ddd}"
-        ".ob{fill:#1f4e8c}.tb{fill:#b3500f}"
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img">'
-        f"<title>{title}</title><desc>Latency and sizes: observed solid or dark, the twin dashed or light.</desc>"
-        f'<style>{style}</style><rect width="100%" height="100%" fill="#fff"/>'
-        f"{''.join(lines)}{''.join(bars)}</svg>\n"
-    )
+    drawn = Picture("twin", round(y + 10), shapes, title, width=_WIDTH)
+    return html_environment().get_template("twin.svg.j2").render(drawn=drawn)
 
 
-def _latency_shapes(both: list[LatencyFigures]) -> list[str]:
-    scale = log_scale([float(key) for one in both for key in one.bins], _LEFT, _WIDTH - 20)
-    shapes = [_text(_LEFT, 20, "Share of requests that are faster than …; solid: observed, dashed: twin")]
+def _latency_shapes(both: Sequence[LatencyFigures]) -> Iterable[Shape]:
+    bottom, right = _TOP + _PLOT, _WIDTH - 20
+    scale = log_scale([float(key) for latency in both for key in latency.bins], _LEFT, right)
+    yield Label(_LEFT, 20, "Share of requests that are faster than …; solid: observed, dashed: twin")
     for share in (0, 0.25, 0.5, 0.75, 0.99):
-        y = _TOP + _PLOT * (1 - share)
-        shapes.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - 20}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        shapes.append(_text(_LEFT - 6, y + 4, f"{share:.0%}", "end"))
+        y = bottom - _PLOT * share
+        yield Line(_LEFT, y, right, y, "grid")
+        yield Label(_LEFT - 6, y + 4, f"{share:.0%}", "end")
     for value in value_ticks(scale, 8):
-        shapes.append(_text(scale.at(value), _TOP + _PLOT + 18, f"{tick_words(value)} µs", "middle"))
-    for look, one in zip("ot", both, strict=True):
-        keys = sorted(one.bins, key=float)
-        total = sum(one.bins.values()) or 1
-        passed = [count / total for count in accumulate(one.bins[key] for key in keys)]
-        points = [(scale.at(float(key)), _TOP + _PLOT * (1 - share)) for key, share in zip(keys, passed, strict=True)]
-        stairs = [f"{x2:.1f},{y1:.1f} {x2:.1f},{y2:.1f}" for (_, y1), (x2, y2) in pairwise(points)]
+        yield Label(scale.at(value), bottom + 18, f"{tick_words(value)} µs", "middle")
+    for look, latency in zip("ot", both, strict=True):
+        keys = sorted(latency.bins, key=float)
+        total = sum(latency.bins.values()) or 1
+        passed = accumulate(latency.bins[key] for key in keys)
+        points = [
+            (scale.at(float(key)), bottom - _PLOT * count / total) for key, count in zip(keys, passed, strict=True)
+        ]
         if points:
-            shapes.append(f'<polyline class="{look}" points="{points[0][0]:.1f},{_TOP + _PLOT} {" ".join(stairs)}"/>')
-    return shapes
-
-
-def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(clean(text))}</text>'
+            stairs = [point for (_, y), (x, below) in pairwise(points) for point in ((x, y), (x, below))]
+            yield Polyline([(points[0][0], bottom), *stairs], look)

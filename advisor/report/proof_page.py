@@ -11,12 +11,20 @@ import msgspec
 
 from advisor.proof.metrics import MetricName
 from advisor.proof.records import Proof, Summary
-from advisor.report.chart_file import CHART_WIDTH, chart_svg
-from advisor.report.charts.forest import draw_forest
-from advisor.report.charts.ladder import DISPLAY_ONLY, draw_ladder, laddered_names, read_rungs
-from advisor.report.charts.shapes import Picture
-from advisor.report.charts.slope import draw_slope, pair_values
-from advisor.report.charts.timeline import TimelineEntry, draw_timeline, list_entries, metric_unit, timed_metrics
+from advisor.report.charts.changes import CHART_WIDTH, chart_svg, draw_forest
+from advisor.report.charts.runs import (
+    DISPLAY_ONLY,
+    TimelineEntry,
+    draw_ladder,
+    draw_slope,
+    draw_timeline,
+    laddered_names,
+    list_entries,
+    metric_unit,
+    pair_values,
+    read_rungs,
+    timed_metrics,
+)
 from advisor.report.format import clean
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.layout import Piece, Span, counted
@@ -41,6 +49,7 @@ from advisor.report.proof_words import (
     workload_title,
     write_headlines,
 )
+from advisor.report.svg import Picture
 from advisor.shell.quote import shell_quote
 from advisor.version import __version__
 

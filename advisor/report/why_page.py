@@ -20,10 +20,10 @@ from advisor.report.format import format_timestamp, natural
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.picture.content import host_picture
 from advisor.report.picture.described import describe_picture
+from advisor.report.picture.drawing import draw_sheet, write_legend
 from advisor.report.picture.loads import LEVELS, add_loads
 from advisor.report.picture.page import list_sheets
 from advisor.report.picture.records import Place
-from advisor.report.picture.sheet import draw_sheet, write_legend
 from advisor.report.scan_summary import provenance_text
 from advisor.report.why import HELPS, asker_text, evidence_rows, nothing_text, verdict_text
 from advisor.version import __version__

@@ -26,9 +26,8 @@ from advisor.proof.session_runner import Settings, silent
 from advisor.proof.target import read_target
 from advisor.proof.workloads import NULL_CONTROL, WORKLOADS, UnknownWorkloadError, expand_workloads, get_workload
 from advisor.report.arms import arms_page, arms_svg, arms_text, bar_words, command_again
-from advisor.report.chart_file import CHART_WIDTH
-from advisor.report.charts.bars import draw_bars
-from advisor.report.charts.shapes import MIN_WIDTH, Label, label_extent
+from advisor.report.charts.changes import CHART_WIDTH, draw_bars
+from advisor.report.svg import MIN_WIDTH, Label, label_extent
 from advisor.transaction.journal import Store
 from tests.each import for_each
 from tests.golden import assert_golden

@@ -12,12 +12,12 @@ import pytest
 
 from advisor.cli.prove_page import write_page
 from advisor.proof.comparison import SeriesComparison, compare
-from advisor.report.charts.forest import forest_of
-from advisor.report.charts.shapes import ChartLine, Mark
+from advisor.report.charts.changes import forest_of
 from advisor.report.comparison import level_words, notes_of, says, side_rows, verdict_span, workload_lines
 from advisor.report.comparison_page import comparison_page, summary_of
 from advisor.report.proof_numbers import figures_words, interval_words
 from advisor.report.proof_rows import MetricRow, RowGroup
+from advisor.report.svg import Line, Mark
 from tests.hostile.test_outputs import TEXTS
 from tests.proof.benches import OTHER, saved, speeds
 from tests.report.test_proof_charts import assert_laid_out
@@ -94,7 +94,7 @@ def test_the_better_one_stands_right_of_no_change() -> None:
             [RowGroup("Workloads", "", (MetricRow(summary_of(one), says(ALL[name], one)),))], "one workload"
         )
         assert_laid_out(picture)
-        (zero,) = {shape.x1 for shape in picture.shapes if isinstance(shape, ChartLine) and shape.look == "zero"}
+        (zero,) = {shape.x1 for shape in picture.shapes if isinstance(shape, Line) and shape.look == "zero"}
         (mark,) = [shape for shape in picture.shapes if isinstance(shape, Mark) and shape.symbol == "circle"]
         assert (mark.x - zero) * sign > 0
 

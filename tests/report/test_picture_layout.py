@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 from advisor.facts.host_facts import Facts, scan
 from advisor.facts.numa import Node, Numa
 from advisor.facts.services import Service
-from advisor.report.charts.shapes import Anchor
 from advisor.report.picture.content import host_picture
+from advisor.report.picture.drawing import Sheet, draw_sheet, panels_side_by_side
 from advisor.report.picture.page import PHONE_WIDTH
 from advisor.report.picture.records import HostPicture, PictureBlock
-from advisor.report.picture.shapes import Badge, Dot, Drawing, Frame, Text, Wire, is_bold, text_width
-from advisor.report.picture.sheet import Sheet, draw_sheet, panels_side_by_side
+from advisor.report.svg import Anchor, Badge, Box, Label, Line, Mark, Picture, is_bold, text_width
 from advisor.rules.registry import judge
 from advisor.snapshot.archive import open_snapshot
 from tests import captured
@@ -204,9 +203,9 @@ def test_each_line_ends_at_what_it_connects(name: str) -> None:
     picture = picture_of(name)
     drawing = draw_sheet(picture, SHEETS[1])
     for number, crossing in enumerate(picture.crossings):
-        wires = [one for one in drawing.shapes if isinstance(one, Wire) and one.key == f"crossing:{number}"]
+        wires = [one for one in drawing.shapes if isinstance(one, Line) and one.key == f"crossing:{number}"]
         starts = {(wire.x1, wire.y1) for wire in wires}
-        dots = {one.key: (one.x, one.y) for one in drawing.shapes if isinstance(one, Dot) and one.key}
+        dots = {one.key: (one.x, one.y) for one in drawing.shapes if isinstance(one, Mark) and one.key}
         for end in crossing.ends:
             assert dots[f"{end.place}|{end.block or ''}"] in starts
         assert len(wires) == 1 + len({wire.x2 for wire in wires if wire.y1 != wire.y2}) + len(crossing.ends)
@@ -245,7 +244,7 @@ def test_more_crossings_than_lines_become_one() -> None:
 # -- where it is drawn -----------------------------------------------------------------------------------------------
 
 
-def span(shape: Text) -> tuple[float, float]:
+def span(shape: Label) -> tuple[float, float]:
     """Where a text begins and ends at most."""
     width = text_width(shape.text, shape.size, bold=is_bold(shape.look))
     left: dict[Anchor, float] = {"start": shape.x, "middle": shape.x - width / 2, "end": shape.x - width}
@@ -262,9 +261,9 @@ def overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
     )
 
 
-def box(shape: Frame | Text | Badge) -> tuple[float, float, float, float]:
+def box(shape: Box | Label | Badge) -> tuple[float, float, float, float]:
     match shape:
-        case Frame():
+        case Box():
             return shape.x, shape.y, shape.x + shape.width, shape.y + shape.height
         case Badge():
             return shape.x, shape.y - 7, shape.x + shape.width, shape.y + 7
@@ -290,15 +289,15 @@ def touching(places: Sequence[tuple[float, ...]]) -> Iterator[tuple[tuple[float,
         above.append(place)
 
 
-def assert_laid_out(drawing: Drawing) -> None:
+def assert_laid_out(drawing: Picture) -> None:
     """Everything on the sheet; frames apart or one inside the other; texts apart and never across a frame's edge."""
     sheet = (0.0, 0.0, drawing.width, drawing.height)
-    frames = [box(shape) for shape in drawing.shapes if isinstance(shape, Frame)]
-    words = {box(shape) for shape in drawing.shapes if isinstance(shape, Text | Badge)}
+    frames = [box(shape) for shape in drawing.shapes if isinstance(shape, Box)]
+    words = {box(shape) for shape in drawing.shapes if isinstance(shape, Label | Badge)}
     for place in (*frames, *words):
         assert holds(sheet, place), place
     for shape in drawing.shapes:
-        if isinstance(shape, Text) and shape.text != "…":
+        if isinstance(shape, Label) and shape.text != "…":
             begin, end = span(shape)
             assert end - begin <= shape.room + SLACK, shape
     for one, other in touching([*frames, *words]):
@@ -308,10 +307,10 @@ def assert_laid_out(drawing: Drawing) -> None:
     assert_lines_are_free(drawing, frames, words)
 
 
-def assert_lines_are_free(drawing: Drawing, frames: Sequence[tuple[float, ...]], words: Set[tuple[float, ...]]) -> None:
+def assert_lines_are_free(drawing: Picture, frames: Sequence[tuple[float, ...]], words: Set[tuple[float, ...]]) -> None:
     """No line between nodes runs over a word or through a block: only from a block's side to the gutter."""
-    wires = [one for one in drawing.shapes if isinstance(one, Wire) and one.look == "cross"]
-    inner = [box(one) for one in drawing.shapes if isinstance(one, Frame) and one.look != "panel"]
+    wires = [one for one in drawing.shapes if isinstance(one, Line) and one.look == "cross"]
+    inner = [box(one) for one in drawing.shapes if isinstance(one, Box) and one.look != "panel"]
     for wire in wires:
         line = (
             min(wire.x1, wire.x2) - 1,

@@ -15,23 +15,34 @@ from hypothesis import strategies as st
 from advisor.proof.metrics import METRICS
 from advisor.proof.records import Claim, Pair, Proof, Summary, Verdict
 from advisor.proof.verdict import decide_session
-from advisor.report.charts.forest import LEFT, RIGHT, draw_forest
-from advisor.report.charts.ladder import draw_ladder, laddered_names, read_rungs
-from advisor.report.charts.scale import LogScale, Scale, is_drawable, log_scale, tick_words, value_ticks
-from advisor.report.charts.shapes import (
+from advisor.report.charts.changes import LEFT, RIGHT, draw_forest
+from advisor.report.charts.runs import (
+    draw_ladder,
+    draw_slope,
+    draw_timeline,
+    laddered_names,
+    list_entries,
+    pair_values,
+    read_rungs,
+    timed_metrics,
+)
+from advisor.report.proof_rows import axis_ends, groups_of
+from advisor.report.svg import (
     MIN_WIDTH,
     Box,
-    ChartLine,
     Label,
+    Line,
     Mark,
     Picture,
-    fit_text,
+    Scale,
+    chart_width,
+    cut_text,
+    is_drawable,
     label_extent,
-    text_width,
+    log_scale,
+    tick_words,
+    value_ticks,
 )
-from advisor.report.charts.slope import draw_slope, pair_values
-from advisor.report.charts.timeline import draw_timeline, list_entries, timed_metrics
-from advisor.report.proof_rows import axis_ends, groups_of
 from tests.proof.sessions import pair, run, session
 from tests.report.test_proof import GAIN, PROOFS, TWO, controlled, extra, pairs, proof_of
 
@@ -70,7 +81,7 @@ def assert_laid_out(picture: Picture) -> None:
     """Every shape inside the picture, at its narrowest; no label over another."""
     for shape in picture.shapes:
         match shape:
-            case ChartLine():
+            case Line():
                 points = [(shape.x1, shape.y1), (shape.x2, shape.y2)]
             case Box():
                 assert shape.width >= 0
@@ -121,7 +132,7 @@ def test_ticks_rise_lie_inside_and_are_few(values: list[float], most: int) -> No
     ticks = value_ticks(scale, most)
     assert len(ticks) <= most
     assert all(low < high for low, high in itertools.pairwise(ticks))
-    assert all(scale.scale.low <= math.log(tick) <= scale.scale.high for tick in ticks)
+    assert all(scale.low <= math.log(tick) <= scale.high for tick in ticks)
 
 
 @given(st.floats(min_value=1e-6, max_value=1e9), st.floats(min_value=1.2, max_value=1e6))
@@ -130,8 +141,11 @@ def test_a_range_that_occurs_has_two_ticks_or_more(low: float, factor: float) ->
 
 
 def test_ticks_are_round() -> None:
-    assert value_ticks(LogScale(Scale(math.log(890), math.log(1450), 0, 1)), 6) == [900, 1000, 1100, 1200, 1300, 1400]
-    assert value_ticks(LogScale(Scale(math.log(90), math.log(60_000), 0, 1)), 6) == [100, 300, 1000, 3000, 10000, 30000]
+    def ticks(low: float, high: float) -> list[float]:
+        return value_ticks(Scale(math.log(low), math.log(high), 0, 1, is_log=True), 6)
+
+    assert ticks(890, 1450) == [900, 1000, 1100, 1200, 1300, 1400]
+    assert ticks(90, 60_000) == [100, 300, 1000, 3000, 10000, 30000]
 
 
 @pytest.mark.parametrize(
@@ -155,8 +169,8 @@ def test_a_scale_around_next_to_nothing_is_a_scale(values: list[float]) -> None:
 
 @given(st.text(max_size=400), st.floats(min_value=0, max_value=400))
 def test_a_text_that_is_made_to_fit_does(text: str, room: float) -> None:
-    made = fit_text(text, room)
-    assert text_width(made) <= max(room, text_width("…"))
+    made = cut_text(text, room)
+    assert chart_width(made) <= max(room, chart_width("…"))
     assert made.isprintable()
 
 
@@ -183,12 +197,12 @@ def test_estimate_interval_band_and_zero_are_where_their_values_are() -> None:
     claim, shapes = proof.workloads[0], draw_forest(proof).shapes
     assert claim.ratio is not None
     assert claim.ci95 is not None
-    interval = next(shape for shape in shapes if isinstance(shape, ChartLine) and shape.look.startswith("interval"))
+    interval = next(shape for shape in shapes if isinstance(shape, Line) and shape.look.startswith("interval"))
     assert (interval.x1, interval.x2) == pytest.approx([place(bound) for bound in claim.ci95])
     assert next(shape for shape in shapes if isinstance(shape, Mark)).x == pytest.approx(place(claim.ratio))
     band = next(shape for shape in shapes if isinstance(shape, Box))
     assert (band.x, band.x + band.width) == pytest.approx((place(1 / 1.1), place(1.1)))
-    zero = next(shape for shape in shapes if isinstance(shape, ChartLine) and shape.look == "zero")
+    zero = next(shape for shape in shapes if isinstance(shape, Line) and shape.look == "zero")
     assert zero.x1 == pytest.approx(place(1.0))
 
 
@@ -246,7 +260,7 @@ def test_whatever_a_record_holds_is_laid_out(
 def test_one_line_for_each_pair_that_the_claim_s_figures_come_from(name: str) -> None:
     for number, claim in enumerate(ALL[name].workloads):
         picture = draw_slope(ALL[name], claim, number)
-        lines = [shape for shape in picture.shapes if isinstance(shape, ChartLine)] if picture else []
+        lines = [shape for shape in picture.shapes if isinstance(shape, Line)] if picture else []
         assert len([line for line in lines if line.look.startswith("pair ")]) == claim.pairs
 
 
@@ -254,7 +268,7 @@ def test_better_is_solid_for_latency_too() -> None:
     proof = decide_session(session(pairs(1.25, noise=0.0), Claim("infoscale.4k-rand-r100", "latency_p50")))
     picture = draw_slope(proof, proof.workloads[0], 1)
     assert picture is not None
-    lines = [shape for shape in picture.shapes if isinstance(shape, ChartLine) and shape.look.startswith("pair ")]
+    lines = [shape for shape in picture.shapes if isinstance(shape, Line) and shape.look.startswith("pair ")]
     assert {line.look for line in lines} == {"pair better"}
     assert all(line.y2 > line.y1 for line in lines), "a latency that falls goes down"
 

@@ -18,7 +18,7 @@ from advisor.proof.identity import HostIdentity
 from advisor.proof.metrics import METRICS
 from advisor.proof.records import ArmSetting, Claim, Proof
 from advisor.proof.verdict import counted_pairs, decide_session, make_sample
-from advisor.report.charts.ladder import RUNGS
+from advisor.report.charts.runs import RUNGS
 from advisor.report.proof_numbers import format_figure, format_percent
 from advisor.report.proof_page import proof_page
 from advisor.report.proof_rows import cells_of, groups_of

@@ -50,7 +50,7 @@ def describe_blocks(picture: HostPicture) -> tuple[DescribedBlock, ...]:
         found.append(DescribedBlock("On no node", tuple(" ".join(words.pieces) for words in picture.loose)))
     if picture.ceiling:
         ceiling = picture.ceiling
-        bars = (f"{bar.title}: {bar.value}{' (binds)' if bar.is_binding else ''}" for bar in ceiling.bars)
+        bars = (bar.words for bar in ceiling.bars)
         ceiling_lines = (ceiling.title, *bars, *([ceiling.note] if ceiling.note else []))
         found.append(DescribedBlock("Ceiling", ceiling_lines))
     return tuple(found)

@@ -17,8 +17,8 @@ from advisor.report.format import format_minute
 from advisor.report.html import Raw, html_environment, style_hash
 from advisor.report.picture.content import host_picture
 from advisor.report.picture.described import describe_blocks, describe_picture
+from advisor.report.picture.drawing import Sheet, draw_sheet, panels_side_by_side, write_legend
 from advisor.report.picture.records import HostPicture
-from advisor.report.picture.sheet import Sheet, draw_sheet, panels_side_by_side, write_legend
 from advisor.report.scan_summary import NEED, devices_text, host_roles, provenance_text, whose_commands
 from advisor.report.units import format_binary, times
 from advisor.rules.finding import SEVERITIES, Finding

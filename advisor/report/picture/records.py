@@ -124,6 +124,10 @@ class CeilingBar(msgspec.Struct, frozen=True):
     share: float
     is_binding: bool = False
 
+    @property
+    def words(self) -> str:
+        return f"{self.title}: {self.value}{' (binds)' if self.is_binding else ''}"
+
 
 class CeilingPicture(msgspec.Struct, frozen=True):
     """The ceiling of the whole host."""

@@ -12,8 +12,8 @@ from advisor.report.format import clean
 from advisor.report.layout import Piece, Span, Style, columns, paint_text, wrap_pieces
 from advisor.report.picture.content import host_picture
 from advisor.report.picture.described import crossing_line
+from advisor.report.picture.drawing import panels_side_by_side
 from advisor.report.picture.records import HostPicture, Look, Panel, PictureBlock
-from advisor.report.picture.sheet import panels_side_by_side
 from advisor.rules.finding import Finding
 
 MIN_BOX: Final = 38

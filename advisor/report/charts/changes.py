@@ -1,0 +1,264 @@
+"""Charts of changes: a forest plot of all that is judged, bars of several arms, and both as files of their own."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from advisor.proof.blocks import NONE, ArmsProof, Effect
+from advisor.proof.records import Proof
+from advisor.report.format import clean
+from advisor.report.html import Raw, html_environment
+from advisor.report.layout import Style
+from advisor.report.proof_numbers import change_words, format_figure, format_percent
+from advisor.report.proof_rows import MetricRow, RowGroup, axis_ends, by_workload, groups_of, interval_of
+from advisor.report.proof_words import metric_words, workload_title
+from advisor.report.svg import (
+    LETTER_WIDTH,
+    LINE_HEIGHT,
+    MIN_WIDTH,
+    Box,
+    Label,
+    Line,
+    Mark,
+    Picture,
+    Scale,
+    Shape,
+    Symbol,
+    chart_width,
+    cut_text,
+    hold_label,
+    without_overlap,
+)
+
+LEFT, RIGHT = 3.0, 97.0
+CHART_WIDTH = 720
+"""Pixels of the chart in a file of its own."""
+
+_CAP = 4.0
+_PLOT_HEIGHT = 18.0
+_ROW_GAP = 6.0
+_SYMBOLS: dict[str, Symbol] = {"Guardrails": "square", "Control": "diamond"}
+_FOREST = (
+    "Estimate and interval of each claim, guardrail and control on one axis of changes, logarithmic; "
+    "better is to the right, where less is better to the left. The shaded band is the margin, for a guardrail "
+    "the cost that is allowed. All figures are in the table that follows."
+)
+# Changes in percent at which an axis of log ratios may be labelled: the first family that fits is taken.
+_FAMILIES: Sequence[Iterable[float]] = (
+    range(-95, 201, 5),
+    range(-90, 201, 10),
+    range(-80, 101, 20),
+    *(
+        [float(change) for change in family.split()]
+        for family in (
+            "-90 -75 -50 -25 0 25 50 75 100 150 200 300",
+            "-90 -50 0 50 100 200 400 900",
+            "-90 -50 0 100 400 900",
+            "-99 -90 0 900 9900 99900 999900",
+            "-99.99 -99 0 9900 999900 99999900",
+        )
+    ),
+)
+
+
+def draw_forest(proof: Proof, *, width: float = MIN_WIDTH) -> Picture:
+    """Draw every row that is judged, in the order of the table, for ``width`` pixels or more."""
+    return forest_of(groups_of(proof), _FOREST, width=width)
+
+
+def forest_of(shown: Iterable[RowGroup], description: str, *, width: float = MIN_WIDTH) -> Picture:
+    """Draw any groups of rows."""
+    groups = [group for group in shown if group.is_judged]
+    scale = Scale(*axis_ends(row for group in groups for row in group.rows), LEFT, RIGHT)
+    shapes: list[Shape] = []
+    bottom = 0.0
+    for group in groups:
+        bottom += (10 if bottom else 0) + LINE_HEIGHT
+        shapes.append(Label(0.0, bottom - 3, group.title, look="strong"))
+        for name, rows in by_workload(group.rows):
+            bottom += LINE_HEIGHT
+            shapes.append(Label(0.0, bottom - 3, cut_text(name, width), look="quiet"))
+            for row in rows:
+                shapes += _forest_row(row, scale, bottom + _ROW_GAP, _SYMBOLS.get(group.title, "circle"), width)
+                bottom += _ROW_GAP + LINE_HEIGHT + _PLOT_HEIGHT
+    bottom += _ROW_GAP
+    ticks = _axis_labels(scale, bottom + LINE_HEIGHT - 2)
+    grid = [Line(at, LINE_HEIGHT, at, bottom, "grid") for at, _ in ticks]
+    shapes = [*grid, *(label for _, label in ticks), *shapes]
+    return Picture("forest", bottom + LINE_HEIGHT + 4, shapes, "What changed, and how sure that is", description)
+
+
+def _forest_row(row: MetricRow, scale: Scale, top: float, symbol: Symbol, width: float) -> Iterable[Shape]:
+    """Draw words, and below them the band, no change, and the interval with its ends and its estimate."""
+    look = {"green": "better", "red": "worse"}.get(row.says.style, "plain")
+    metric = metric_words(row.summary)
+    says = ", ".join(filter(None, (change_words(row.summary), row.says.text)))
+    yield Label(0.0, top + LINE_HEIGHT - 3, metric)
+    yield Label(100.0, top + LINE_HEIGHT - 3, cut_text(says, width - chart_width(metric) - 6), "end", look)
+    plot = top + LINE_HEIGHT
+    middle, zero = plot + _PLOT_HEIGHT / 2, scale.at(0.0)
+    if row.band is not None:
+        begin, end = map(scale.at, row.band)
+        yield Box(begin, plot, end - begin, _PLOT_HEIGHT, "band")
+    yield Line(zero, plot, zero, plot + _PLOT_HEIGHT, "zero")
+    if (interval := interval_of(row.summary)) is not None:
+        low, at, high = map(scale.at, interval)
+        yield Line(low, middle, high, middle, f"interval {look}")
+        # An interval that goes on beyond the axis ends in an arrow.
+        yield Mark(low, middle, "left", f"full {look}") if interval.low < scale.low else _cap(low, middle, look)
+        yield Mark(high, middle, "right", f"full {look}") if interval.high > scale.high else _cap(high, middle, look)
+        yield Mark(at, middle, symbol, f"full {look}")
+
+
+def _cap(at: float, middle: float, look: str = "") -> Line:
+    return Line(at, middle - _CAP, at, middle + _CAP, f"interval {look}".rstrip())
+
+
+def _axis_labels(scale: Scale, base: float) -> list[tuple[float, Label]]:
+    """Return the places of round changes and their labels, as fine as fits; the ends of a family may be left out."""
+    for family in _FAMILIES:
+        inside = [change / 100 for change in family if scale.low <= math.log1p(change / 100) <= scale.high]
+        for changes in (inside, inside[1:], inside[:-1], inside[1:-1]):
+            places = [scale.at(math.log1p(change)) for change in changes]
+            words = map(format_percent, changes)
+            labels = [
+                hold_label(Label(at, base, text, "middle", "tick")) for at, text in zip(places, words, strict=True)
+            ]
+            if 0.0 in changes and len(labels) <= 9 and without_overlap(labels) == labels:
+                return list(zip(places, labels, strict=True))
+    return [(scale.at(0.0), hold_label(Label(scale.at(0.0), base, format_percent(0.0), "middle", "tick")))]
+
+
+# -- bars --------------------------------------------------------------------------------------------------------------
+
+_BAR = 10.0
+_WIDE = 600.0
+"""Pixels from which names, bars and figures stand in one row."""
+
+_SPACE = 12.0
+_BARS = (
+    "For each workload one bar an arm: the median of its runs. The line at the end of a bar is the interval of the "
+    "change against none, applied to the median of none."
+)
+
+
+class _Area(msgspec.Struct, frozen=True):
+    """Where bars stand, in percent of a picture that is ``width`` pixels wide or wider. ``scale`` is per unit."""
+
+    width: float
+    left: float = 0.0
+    right: float = 100.0
+    scale: float = 0.0
+
+
+def draw_bars(result: ArmsProof, *, width: float = MIN_WIDTH) -> Picture:
+    """Draw every workload in the order of the session, every arm in the order of the call.
+
+    Bars begin at zero and share one scale within a workload, as units differ between workloads. A dashed line marks
+    ``none`` in a wide picture.
+    """
+    area = _Area(width)
+    if width >= _WIDE:
+        names = max(chart_width(cut_text(name, width / 3)) for name in result.arms)
+        figures = max((chart_width(_figure_words(effect)) for effect in result.effects), default=0.0)
+        left = 100 * (names + _SPACE) / width
+        area = _Area(width, left, max(left, 100 - 100 * (figures + _SPACE) / width))
+    shapes: list[Shape] = []
+    top = 0.0
+    for workload in result.session.workloads:
+        effects = [one for one in result.effects if one.workload == workload and one.before is not None]
+        if effects:
+            top = _add_workload(shapes, area, workload, effects, top + (18.0 if top else 0.0))
+    description = f"{_BARS} The dashed line marks none." if area.left else _BARS
+    return Picture("bars", top + 4, shapes, "Medians of each arm", description)
+
+
+def _figure_words(effect: Effect) -> str:
+    return f"{format_figure(effect.after or 0.0)} ({format_percent((effect.ratio or 1.0) - 1)})"
+
+
+def _add_workload(shapes: list[Shape], area: _Area, workload: str, effects: list[Effect], top: float) -> float:
+    bottom = top + 12
+    shapes.append(Label(0.0, bottom, cut_text(workload, area.width), look="strong"))
+    title, unit = workload_title(workload), effects[0].unit
+    for line in textwrap.wrap(clean(f"{title} ({unit})" if title else unit), int(area.width / LETTER_WIDTH)):
+        bottom += LINE_HEIGHT
+        shapes.append(Label(0.0, bottom, line, look="quiet"))
+    bottom += 4
+    base = effects[0].before or 0.0
+    # An interval of the change, in the unit of the bars.
+    spans = [
+        tuple(bound * one.before for bound in one.interval) if one.interval and one.before is not None else ()
+        for one in effects
+    ]
+    highest = max(
+        value
+        for one, span in zip(effects, spans, strict=True)
+        for value in (one.before or 0, one.after or 0, *span[1:])
+    )
+    scale = (area.right - area.left) / highest if highest > 0 else 0.0
+    area = msgspec.structs.replace(area, scale=scale)
+    first = bottom
+    bottom = _add_bar(shapes, area, NONE, base, "plain", format_figure(base), (), bottom)
+    for one, span in zip(effects, spans, strict=True):
+        look = {"gain": "better", "loss": "worse"}.get(one.call, "plain")
+        bottom = _add_bar(shapes, area, one.arm, one.after or 0.0, look, _figure_words(one), span, bottom)
+    if area.left:
+        at = area.left + base * scale
+        shapes.append(Line(at, first + 2, at, bottom, "base"))
+    return bottom
+
+
+def _add_bar(
+    shapes: list[Shape],
+    area: _Area,
+    name: str,
+    value: float,
+    look: str,
+    words: str,
+    interval: Sequence[float],
+    top: float,
+) -> float:
+    room, base, bar = area.width - chart_width(words) - _SPACE, top + LINE_HEIGHT - 3, top + LINE_HEIGHT + 1
+    bottom = bar + _BAR + 3
+    if area.left:
+        room, base, bar, bottom = area.width / 3, top + 13, top + 4, top + 19
+    shapes += [
+        Label(0.0, base, cut_text(name, room)),
+        Label(100.0, base, words, "end", look),
+        Box(area.left, bar, value * area.scale, _BAR, f"bar {look}"),
+    ]
+    ends = [min(area.left + bound * area.scale, area.right) for bound in interval]
+    if ends:
+        middle = bar + _BAR / 2
+        shapes += [Line(ends[0], middle, ends[1], middle, "interval"), *(_cap(at, middle) for at in ends)]
+    return bottom
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def chart_svg(drawn: Picture, title: str, said: Sequence[str], verdict: str = "", style: Style = "") -> str:
+    """Return a chart as a file of its own with a key. ``said`` are lines below the title; ``verdict`` is its result."""
+    made = html_environment()
+    letters = int(CHART_WIDTH / LETTER_WIDTH)
+    lines: list[Label] = []
+    y = 0.0
+    for text, look in ((title, "title"), *((text, "quiet") for text in said), (verdict, style)):
+        for line in textwrap.wrap(clean(text), letters * 4 // 5 if look == "title" else letters):
+            y += 18.0 if look == "title" else LINE_HEIGHT
+            lines.append(Label(0, y, line, look=look))
+    return made.get_template("chart_file.svg.j2").render(
+        drawn=drawn,
+        css=Raw(made.get_template("proof.css.j2").render()),
+        title=title,
+        lines=lines,
+        inner=CHART_WIDTH,
+        margin=20,
+        key_top=y + 16,
+        height=y + 82 + drawn.height,
+    )

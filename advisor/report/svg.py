@@ -1,0 +1,265 @@
+"""Shapes, texts and scales of every picture; ``templates/svg.j2`` draws them.
+
+Downwards all is in CSS pixels. Across, charts of a proof take percentages of their width, so that letters keep their
+size on a phone and on paper alike; the picture of a host takes pixels there, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, Literal, TypeGuard
+
+import msgspec
+
+from advisor.host.patterns import lazy_regex
+from advisor.report.format import clean
+from advisor.report.layout import columns
+
+Anchor = Literal["start", "middle", "end"]
+Symbol = Literal["circle", "diamond", "square", "cross", "left", "right", "dot"]
+
+MIN_WIDTH = 300
+"""The narrowest chart, in pixels: a phone of 360 less its margins."""
+
+LINE_HEIGHT = 15.0
+SMALL = 11.0
+LONGEST_WHOLE = 400
+LETTER_WIDTH = 12 * 0.63
+"""Pixels of each column in a chart; on the wide side of the usual sans-serif fonts."""
+
+_LETTERS = lazy_regex(r"(?P<narrow>[ .,:;'|ijlIf!()\[\]/t-])|(?P<broad>[mwMW@%—…æœÆŒ])|[A-HJ-LN-VX-Z&+<>=~#_?]")
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A straight line; ``look`` is its class in the style sheet, ``key`` names its subject."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    look: str
+    width: float = 0
+    key: str = ""
+    kind: ClassVar[str] = "line"
+
+
+class Box(msgspec.Struct, frozen=True):
+    """A rectangle from its upper left corner."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    look: str
+    key: str = ""
+    radius: float = 0
+    kind: ClassVar[str] = "box"
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A symbol around a point."""
+
+    x: float
+    y: float
+    symbol: Symbol
+    look: str
+    key: str = ""
+    kind: ClassVar[str] = "mark"
+
+
+class Label(msgspec.Struct, frozen=True):
+    """A line of text; ``y`` is its base line, ``room`` the pixels that it may take, ``whole`` a text that was cut."""
+
+    x: float
+    y: float
+    text: str
+    anchor: Anchor = "start"
+    look: str = ""
+    size: float = 0
+    room: float = 0
+    whole: str = ""
+    kind: ClassVar[str] = "label"
+
+
+class Badge(msgspec.Struct, frozen=True):
+    """The number of a finding, in a circle that is wide enough for its digits. ``x`` is its left."""
+
+    x: float
+    y: float
+    number: int
+    look: str = "badge"
+    kind: ClassVar[str] = "badge"
+
+    @property
+    def width(self) -> float:
+        return 7.0 + 7 * len(str(self.number))
+
+
+class Polyline(msgspec.Struct, frozen=True):
+    """A line through several points."""
+
+    points: Sequence[tuple[float, float]]
+    look: str
+    kind: ClassVar[str] = "polyline"
+
+
+Shape = Line | Box | Mark | Label | Badge | Polyline
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """Shapes in drawing order, with an empty ``margin`` around them. ``name`` makes its ids unique on a page;
+    ``description`` is its content in words."""
+
+    name: str
+    height: float
+    shapes: Sequence[Shape]
+    title: str = ""
+    description: str = ""
+    width: float = 0
+    margin: float = 0
+
+
+def text_width(text: str, size: float = SMALL, *, bold: bool = False) -> float:
+    """Return the pixels that a text takes at most, on the wide side of the usual sans-serif fonts."""
+    ems = 0.66 * columns(text)
+    for letter in _LETTERS.finditer(text):
+        ems += {"narrow": -0.23, "broad": 0.36}.get(letter.lastgroup or "", 0.16)
+    return ems * size * (1.12 if bold else 1.0)
+
+
+def chart_width(text: str) -> float:
+    """Return the pixels that a text takes at most in a chart."""
+    return columns(text) * LETTER_WIDTH
+
+
+def cut_text(text: str, room: float, measure: Callable[[str], float] = chart_width) -> str:
+    """Return the text, spelt out if it is not printable, and cut short if it takes more than ``room`` pixels."""
+    # Not more characters than can matter: a name may be as long as a file.
+    text = clean(text[: LONGEST_WHOLE * 2])
+    if measure(text) <= room:
+        return text
+    text = text[: max(int(room), 0)]
+    while text and measure(f"{text}…") > room:
+        text = text[:-1]
+    return f"{text}…"
+
+
+def is_bold(look: str) -> bool:
+    """Tell whether the style sheet makes a text of that class bold."""
+    return not {"strong", "heading"}.isdisjoint(look.split())
+
+
+def flow_pieces(
+    pieces: Iterable[str], room: float, between: str = " · ", measure: Callable[[str], float] = text_width
+) -> list[str]:
+    """Join pieces to as few lines as hold them; a piece that is too long stays to be cut."""
+    lines: list[str] = []
+    for piece in filter(None, pieces):
+        if lines and measure(joined := f"{lines[-1]}{between}{piece}") <= room:
+            lines[-1] = joined
+        else:
+            lines.append(piece)
+    return lines
+
+
+def label_extent(label: Label, width: float = MIN_WIDTH) -> tuple[float, float]:
+    """Return where a label begins and ends, in pixels, in a chart of that width."""
+    size = chart_width(label.text)
+    begin = label.x * width / 100 - size * {"start": 0, "middle": 0.5, "end": 1}[label.anchor]
+    return begin, begin + size
+
+
+def hold_label(label: Label) -> Label:
+    """Move the label inside the chart at `MIN_WIDTH`."""
+    begin, end = label_extent(label)
+    if begin < 0:
+        return msgspec.structs.replace(label, x=0.0, anchor="start")
+    return msgspec.structs.replace(label, x=100.0, anchor="end") if end > MIN_WIDTH else label
+
+
+def without_overlap(labels: Iterable[Label], gap: float = 6.0) -> list[Label]:
+    """Return the labels of one line of text, without those that would touch an earlier label."""
+    kept: list[Label] = []
+    for label in map(hold_label, labels):
+        if not kept or label_extent(label)[0] >= label_extent(kept[-1])[1] + gap:
+            kept.append(label)
+    return kept
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """A straight line from (``low``, ``begin``) to (``high``, ``end``); values outside lie at its nearer end.
+
+    With ``is_log`` it takes values above zero, ``low`` and ``high`` are logarithms, and equal ratios equal distances.
+    """
+
+    low: float
+    high: float
+    begin: float
+    end: float
+    is_log: bool = False
+
+    def at(self, value: float) -> float:
+        """Return the place of a value. ``low`` equal to ``high`` puts everything in the middle."""
+        value = math.log(value) if self.is_log else value
+        share = 0.5 if self.high <= self.low else min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+        return self.begin + share * (self.end - self.begin)
+
+
+def log_scale(values: Iterable[float], begin: float, end: float, *, least_ratio: float = 1.1) -> Scale:
+    """Return a scale around all finite values above zero, at least ``least_ratio`` wide, with some air."""
+    logs = [math.log(value) for value in values if is_drawable(value)] or [0.0]
+    missing = max(0.0, math.log(least_ratio) - (max(logs) - min(logs))) / 2
+    air = (max(logs) - min(logs) + 2 * missing) * 0.06 + missing
+    return Scale(min(logs) - air, max(logs) + air, begin, end, is_log=True)
+
+
+def is_drawable(value: float | None) -> TypeGuard[float]:
+    """Tell whether a value has a place on a logarithmic scale, and ticks around it a short label."""
+    return value is not None and 1e-80 < value < 1e80
+
+
+def value_ticks(scale: Scale, most: int) -> list[float]:
+    """Return at most ``most`` round values inside a logarithmic scale, rising; at least one if it holds one."""
+    # Equal steps up to a factor of 6, powers of ten and parts of them beyond.
+    if scale.high - scale.low <= math.log(6):
+        return _step_ticks(math.exp(scale.low), math.exp(scale.high), most)
+    first, last = math.floor(scale.low / math.log(10)), math.ceil(scale.high / math.log(10))
+    ticks: list[float] = []
+    for parts, step in ((1, 2, 5), 1), ((1, 3), 1), ((1,), 1), ((1,), math.ceil((last - first + 1) / max(most, 1))):
+        values = (part * float(f"1e{decade}") for decade in range(first, last + 1, step) for part in parts)
+        ticks = [value for value in values if is_drawable(value) and scale.low <= math.log(value) <= scale.high]
+        if len(ticks) <= most:
+            break
+    return ticks[:most]
+
+
+def _step_ticks(low: float, high: float, most: int) -> list[float]:
+    rough = (high - low) / max(most, 1)
+    for factor in (1, 2, 2.5, 5, 10, 20) if is_drawable(rough) else ():
+        step = 10.0 ** math.floor(math.log10(rough)) * factor
+        numbers = range(math.ceil(low / step), math.floor(high / step) + 1)
+        if 0 < len(numbers) <= most:
+            # Counted, not added up: 0.1 + 0.1 + 0.1 is not 0.3.
+            return [number * step for number in numbers if number > 0]
+    return []
+
+
+def tick_words(value: float) -> str:
+    """Return a round value above zero in at most seven characters: ``102.5``, ``1,200``, ``250k``, ``1.05M``."""
+    if value >= 1e12 or value < 0.01:
+        return f"{value:.1e}".replace("e+", "e")
+    for unit, least, size in (("G", 1e9, 1e9), ("M", 1e6, 1e6), ("k", 1e4, 1e3)):
+        if value >= least:
+            return f"{value / size:.4g}{unit}"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+def draw_grid(scale: Scale, most: int, left: float, right: float = 100.0) -> list[Shape]:
+    """Draw a line across at each tick, with its value left of it."""
+    places = [(scale.at(value), tick_words(value)) for value in value_ticks(scale, most)]
+    return [
+        shape
+        for y, words in places
+        for shape in (Line(left, y, right, y, "grid"), Label(left - 1, y + 4, words, "end", "tick"))
+    ]
