@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 import re
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.proof.comparison import NOT_INTERLEAVED, SeriesComparison, compare
+from advisor.proof.comparison import SeriesComparison, compare
 from advisor.proof.covariates import CalmGate
 from advisor.proof.series import Bench, summarise_series
 from advisor.report.bench import bench_text
 from advisor.report.comparison import comparison_text
 from advisor.report.intervals import Axis, Drawn, axis_around, axis_labels, bar_text, plot_intervals
 from tests.each import for_each
+from tests.golden import assert_golden
 from tests.proof.benches import OTHER, saved, series, speeds
 from tests.proof.sessions import WORKLOAD
 from tests.report.pasted import lines_too_wide
@@ -81,10 +81,6 @@ def page(name: str, width: int, *, color: bool = False) -> str:
     return comparison_text(found, width=width, color=color)
 
 
-def words(text: str) -> str:
-    return " ".join(text.split())
-
-
 @for_each("width", WIDTHS)
 @for_each("name", PAGES)
 def test_no_line_is_wider_than_the_page_and_colour_changes_no_character(name: str, width: int) -> None:
@@ -96,64 +92,15 @@ def test_no_line_is_wider_than_the_page_and_colour_changes_no_character(name: st
     assert not re.search(r"\b(nan|inf|None|True|False)\b", plain)
 
 
-@pytest.mark.parametrize(
-    ("name", "start"),
-    [
-        ("bench sound", "measured: 24 rounds of 2 workloads\nvm1 on /srv (xfs on sda)\n"),
-        ("bench few", "indicative only: 4 rounds; fewer than 6 give no 95 % interval\n"),
-        ("bench forced", "indicative only: measured on a busy host by --force\n"),
-        ("bench fault", "invalid: nothing follows from these figures: fio ended well but did no I/O\n"),
-        ("bench contaminated", "invalid: nothing follows from these figures: 62% of the rounds were contaminated"),
-        ("compare better", "indicative, no proof: by the figures B is better than A\n  +18 % IOPS ("),
-        ("compare worse", "indicative, no proof: by the figures B is worse than A\n  -22 % IOPS ("),
-        ("compare same", "indicative, no proof: by the figures B is no different from A\n"),
-        ("compare mixed", "indicative, no proof: by the figures B is better and worse than A\n"),
-        ("compare unclear", "inconclusive: nothing is shown either way\n"),
-        ("compare void", "invalid: nothing follows from these figures: B: fio failed\n"),
-    ],
-)
-def test_the_first_line_is_what_it_is_worth(name: str, start: str) -> None:
-    assert page(name, 120).startswith(start)
-
-
-@pytest.mark.parametrize("name", COMPARISONS)
-def test_every_comparison_says_why_it_is_no_proof(name: str) -> None:
-    assert NOT_INTERLEAVED in words(comparison_text(COMPARISONS[name], width=80, color=False))
-
-
-def test_the_noise_floor_is_said_in_words() -> None:
-    found = BENCHES["saved"]
-    floor = found.workloads[0].noise_floor
-    assert floor is not None
-    said = words(bench_text(found, width=80, color=False))
-    assert f"a single before/after pair on this host is off by up to {100 * floor:.0f} % in 95 % of cases" in said
-    assert "Noise floor" not in bench_text(BENCHES["few"], width=80, color=False)
-
-
-def test_a_figure_without_any_noise_has_no_floor() -> None:
-    said = words(bench_text(BENCHES["no noise"], width=80, color=False))
-    assert "every run gave the same figure, so nothing is known of its noise" in said
-    assert "off by" not in said
-
-
-def test_the_level_of_an_interval_is_never_rounded_up() -> None:
-    assert " at 97.7 %), 24 runs" in bench_text(BENCHES["saved"], width=100, color=False)
-    assert "4 runs give no 95 % interval but one of 87.5 %" in bench_text(BENCHES["few"], width=100, color=False)
-
-
-def test_what_is_kept_can_be_pasted() -> None:
-    text = bench_text(BENCHES["saved"], width=160, color=False)
-    assert "  advisor compare '/var/lib/advisor/proofs/a file.json.gz' LATER\n" in text
-    assert f"  advisor bench --target=/srv --workload={WORKLOAD} --seed=7\n" in text
-
-
-def test_what_went_wrong_is_told() -> None:
-    assert "unknown: io pressure" in words(page("bench forced", 80))
-    assert "the host was busy: restic is running" in words(page("bench forced", 80))
-    assert "the scratch file was not removed: /srv/x: Permission denied" in words(page("bench left", 80))
-    assert "from the first half of the series to the second" in words(page("bench drift", 80))
-    assert "5 contaminated by disk, 0 of them repeated" in words(page("bench contaminated", 80))
-    assert "different targets: A /srv (xfs on sda), B /srv (xfs on sdb)" in words(page("compare mixed", 80))
+def test_the_pages_of_series_and_comparisons() -> None:
+    """Print the first page whole, and of each later page the lines that it does not have."""
+    for kind, first in (("bench", "bench saved"), ("compare", "compare better")):
+        known = set(page(first, 80).splitlines())
+        parts = [f"== {first}", page(first, 80)]
+        for name in PAGES:
+            if name.startswith(kind) and name != first:
+                parts += [f"== {name}", *(line for line in page(name, 80).splitlines() if line not in known)]
+        assert_golden(kind, "\n".join(parts))
 
 
 def test_a_name_of_a_host_cannot_command_the_terminal() -> None:

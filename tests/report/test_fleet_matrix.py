@@ -8,6 +8,7 @@ from advisor.fleet.paths.matrix import Matrix, MatrixCell
 from advisor.report.fleet_matrix import MAX_GRID, MAX_ROWS, add_matrix, cell_sentence, cell_words, in_trouble
 from advisor.report.layout import Page
 from tests.fleet.test_matrix import MUTE, SILENT, cell, mesh
+from tests.golden import assert_golden
 from tests.report.pasted import lines_too_wide
 
 
@@ -24,22 +25,29 @@ def many(count: int, *odd: MatrixCell) -> Matrix:
     return Matrix(tuple(names), tuple(cells.values()), len(cells), ())
 
 
-def test_a_few_nodes_in_a_table() -> None:
+def test_the_pages_of_matrices() -> None:
     odd = (
         cell("a", "c", **SILENT),
         cell("b", "c", **MUTE),
         cell("c", "b", carries=None, path_mtu=None, limit="unknown"),
     )
-    assert text(mesh(*odd, names="abc")) == (
-        "Paths in 198.51.100.0/24 (eth1): 6 directions, 20 us in the middle, 20 us at\n"
-        "  most; path MTU 9000 in 3, 1500 in 1\n"
-        "            1     2     3\n"
-        "   1 a      ·    20   20!\n"
-        "   2 b     20     ·     x\n"
-        "   3 c     20   20?     ·\n"
-        "  From row to column: median round trip in microseconds (m: milliseconds)\n"
-        "  ! less passes than both links carry · ? path MTU unknown · x no answer\n"
-    )
+    two = (cell("a", "b"), cell("a", "b", link="eth2", **SILENT), cell("b", "a"))
+    nothing = [cell("c", other, **{**MUTE, "sent": 0, "error": "unreachable"}) for other in "ab"]
+    silent = [cell("n0", f"n{number}", **SILENT) for number in range(1, 60)]
+    matrices = {
+        "a few": mesh(*odd, names="abc"),
+        "two links": Matrix(("a", "b"), two, 3, ()),
+        "could not ask": Matrix(("a", "b", "c"), tuple(nothing), 6, ("2 of 6 pairs are asked",), {"c": "unreachable"}),
+        "many": many(60),
+        "many with trouble": many(60, *silent),
+    }
+    assert in_trouble(matrices["could not ask"]) == []
+    sentences = [
+        cell_sentence(cell("a", "b", received=5)),
+        cell_sentence(cell("a", "b", carries=False, path_mtu=1400, limit="too-big", limited_by="198.51.100.254")),
+    ]
+    pages = [f"== {name}\n{text(matrix)}" for name, matrix in matrices.items()]
+    assert_golden("fleet-matrix", "\n".join([*pages, "== sentences", *sentences]))
 
 
 @pytest.mark.parametrize("count", [2, MAX_GRID, MAX_GRID + 1, 60])
@@ -85,31 +93,11 @@ def test_a_round_trip_in_few_characters(middle: float, words: str) -> None:
     assert len(words) <= 4
 
 
-def test_the_worst_of_several_links_is_shown() -> None:
-    two = (cell("a", "b"), cell("a", "b", link="eth2", **SILENT), cell("b", "a"))
-    assert "20!" in text(Matrix(("a", "b"), two, 3, ()))
-
-
-def test_who_could_not_ask_and_what_is_left_out() -> None:
-    nothing = [cell("c", other, **{**MUTE, "sent": 0, "error": "unreachable"}) for other in "ab"]
-    matrix = Matrix(("a", "b", "c"), tuple(nothing), 6, ("2 of 6 pairs are asked",), {"c": "unreachable"})
-    assert in_trouble(matrix) == []
-    shown = text(matrix)
-    assert "Could not ask: 1 host" in shown
-    assert "2 of 6 pairs are asked" in shown
-
-
 def test_hostile_words_are_spelt_out() -> None:
     odd = cell("n0", "n\x1b[31m1", **{**MUTE, "error": "x\x1b]0;\x07\n- host is fine"})
     shown = text(many(20, odd))
     assert "\x1b" not in shown
     assert "\n- host" not in shown
-
-
-def test_sentences() -> None:
-    assert cell_sentence(cell("a", "b", received=5)) == "198.51.100.1 over eth1: 20 us, 1 of 6 lost, 9000 bytes"
-    said = cell("a", "b", carries=False, path_mtu=1400, limit="too-big", limited_by="198.51.100.254")
-    assert cell_sentence(said).endswith("1400 of 9000 bytes (more is too big, says 198.51.100.254)")
 
 
 def test_a_hostile_name_in_the_table_is_spelt_out_and_fits() -> None:

@@ -17,6 +17,7 @@ from advisor.limits.records import Limits
 from advisor.report.encode import encode_document
 from advisor.report.limits import format_minutes, format_number, limits_document, limits_text
 from tests.captured import HWLOC_HOSTS, PEPC_HOSTS, host
+from tests.golden import assert_golden
 from tests.limits.hosts import EBS, array, disk, facts, link, mounted
 from tests.report.pasted import lines_too_wide
 
@@ -38,26 +39,8 @@ def rich_host(name: str = "nvme1n1") -> Limits:
     return with_observed(limits_of(one, around, said), measured, one, said)
 
 
-def flat(text: str) -> str:
-    return " ".join(text.split())
-
-
-def test_the_page_says_what_binds_how_it_is_known_and_what_is_not() -> None:
-    text = flat(limits_text(rich_host(), width=120, color=False))
-    assert "MB/s bound by" in text
-    assert "IOPS bound by 2 EBS volumes, reads 600, writes 300 IOPS; in bursts" in text
-    assert "from a table: m5.large, for all its EBS volumes" in text
-    assert "measured iris.randread: 1,200 IOPS, 20 % of 6,000 in bursts" in text
-    assert "for 33 min" in text
-    assert text.count("Amazon EC2 user guide") == 1
-    assert "unknown:" in text
-
-
-def test_paths_that_are_alike_are_told_once() -> None:
-    text = limits_text(rich_host(), width=120, color=False)
-    assert "nvme3n1 … nvme5n1 · 3 alike" in text
-    assert "eth0, eth1 · 2 alike" in text
-    assert text.count("3,938") == 2
+def test_the_page_of_a_rich_host() -> None:
+    assert_golden("limits", limits_text(rich_host(), width=80, color=False))
 
 
 def test_colour_changes_no_character_and_is_absent_without() -> None:

@@ -17,11 +17,11 @@ from advisor.report.finding_lines import finding_text, is_settable, short_names
 from advisor.report.layout import columns
 from advisor.report.scan_summary import ScanSummary, brief_text, list_text, summary_text, whose_commands
 from advisor.rules.finding import Finding, finding_devices
-from advisor.rules.numbering import number_findings
 from advisor.rules.registry import judge
 from tests import captured
 from tests.each import for_each
 from tests.fuzz.hosts import ARTICLES, CAPTURED, HOSTS
+from tests.golden import assert_golden
 from tests.report.test_text import two_nodes
 from tests.rules.build import array, facts, identity, nothing_known, numa
 
@@ -115,24 +115,41 @@ def test_the_page_has_at_most_24_lines(nodes: int, count: int) -> None:
     assert sum("rule" in line or "md0" in line for line in lines) >= min(count, 12)
 
 
-def test_what_is_grave_is_said_whole_with_its_command_below_it() -> None:
-    arrays = tuple(array(f"md{number}", level="raid5", state="degraded", missing=1) for number in (0, 3, 6, 9, 12))
-    lines = page(summary(facts(arrays=arrays)))
-    at = lines.index("  1 critical  md0, md3, md6 and 2 more have lost redundancy")
-    assert lines[at + 1].strip() == "mdadm --detail /dev/md0"
-    (group,) = summary(facts(arrays=arrays)).numbered
+def degraded(*numbers: int, state: str = "degraded") -> Any:
+    return facts(arrays=tuple(array(f"md{number}", level="raid5", state=state, missing=1) for number in numbers))
+
+
+def test_the_pages_of_summaries() -> None:
+    (finding,) = many_findings(1)
+    long = msgspec.structs.replace(
+        finding, severity="info", title="word " * 11 + "end", commands=("advisor probe",), remedy=(), evidence={}
+    )
+    many = tuple(msgspec.structs.replace(long, id=f"rule.{number}") for number in range(12))
+    nothing = msgspec.structs.replace(nothing_known(), unknown=())
+    unread = tuple(Unknown(kind, "does not exist") for kind in ("links", "disks"))
+    taken = Provenance("snapshot", 1_795_460_340, 1_795_200_000, "host.tar.gz")
+    found = {
+        "two nodes": summary(two_nodes()),
+        "five of the same": summary(degraded(0, 3, 6, 9, 12)),
+        "a range": summary(degraded(*range(8))),
+        "gaps": summary(degraded(0, 2, 5)),
+        "one line of two, two muted": summary(degraded(0, 1, state="recovering"), muted=2),
+        "a name": summary(facts(host=identity(hostname="stor1", os="Debian GNU/Linux 12 (bookworm)"))),
+        "a snapshot": summary(two_nodes(), provenance=taken),
+        "an undated snapshot": summary(two_nodes(), provenance=msgspec.structs.replace(taken, captured_at=None)),
+        "a tree": summary(two_nodes(), provenance=Provenance("root", LIVE.scanned_at, None, "/srv/capture")),
+        "a long text": summary(facts(), (long,)),
+        "many long texts": summary(facts(), many),
+        "no devices": summary(nothing, ()),
+        "unknown devices": summary(msgspec.structs.replace(nothing, unknown=unread), ()),
+    }
+    pages = {name: page(one) for name, one in found.items()}
+    assert max(map(len, pages.values())) <= 23
+    for one in found.values():
+        assert max(map(columns, page(one, 60))) <= 60
+    assert_golden("scan-summary", "\n".join(line for name, lines in pages.items() for line in (f"== {name}", *lines)))
+    (group,) = found["five of the same"].numbered
     assert [finding_devices(one)[0] for one in group.findings] == ["md0", "md3", "md6", "md9", "md12"]
-    (wide,) = (line for line in page(summary(facts(arrays=arrays)), 160) if "1 critical  md0" in line)
-    assert wide.endswith("have lost redundancy  mdadm --detail /dev/md0")
-
-
-def test_findings_that_say_the_same_are_one_line_with_a_true_range() -> None:
-    arrays = tuple(array(f"md{number}", level="raid5", state="degraded", missing=1) for number in range(8))
-    text = "\n".join(page(summary(facts(arrays=arrays))))
-    assert "1 critical" in text
-    assert "md0 … md7 have lost redundancy" in text
-    (gap,) = (page(summary(facts(arrays=(arrays[0], arrays[2], arrays[5])))),)
-    assert any("md0, md2, md5 have lost redundancy" in line for line in gap)
 
 
 @pytest.mark.parametrize(
@@ -147,26 +164,6 @@ def test_findings_that_say_the_same_are_one_line_with_a_true_range() -> None:
 )
 def test_names_of_a_line(names: tuple[str, ...], text: str) -> None:
     assert short_names(names) == text
-
-
-def test_counts_are_of_lines_and_plurals_are_right() -> None:
-    arrays = tuple(array(f"md{number}", level="raid5", state="recovering", missing=1) for number in range(2))
-    host = facts(arrays=arrays)
-    warnings = [one for one in number_findings(judge(host)) if one.severity == "warning"]
-    assert len(warnings) == 1
-    (line,) = (line for line in page(summary(host, muted=2)) if "muted" in line)
-    assert "1 warning," in line
-    assert line.endswith("· 2 findings muted")
-
-
-def test_the_headline_has_host_machine_role_time_and_provenance() -> None:
-    lines = page(summary(facts(host=identity(hostname="stor1", os="Debian GNU/Linux 12 (bookworm)"))), width=120)
-    assert lines[0].startswith("stor1 · Debian 12 · ")
-    assert lines[0].endswith("2026-11-23 18:59 UTC · live")
-    taken = Provenance("snapshot", 1_795_460_340, 1_795_200_000, "host.tar.gz")
-    assert page(summary(two_nodes(), provenance=taken))[0].endswith("snapshot of 2026-11-20 18:40 UTC")
-    undated = Provenance("snapshot", 1_795_460_340, None, "host.tar.gz")
-    assert "without a date" in page(summary(two_nodes(), provenance=undated))[0]
 
 
 @pytest.mark.parametrize("width", [60, 80, 160])
@@ -201,34 +198,6 @@ def test_the_first_line_says_of_when_whatever_the_name(name: str, width: int) ->
         assert "2026-11-23 18:59 UTC" in lines[0]
         assert name.split(".")[0] in re.split(r"[ .]", " ".join(lines[:2]))
         assert max(map(columns, lines)) <= width
-
-
-def test_a_text_without_room_beside_its_command_has_the_next_line() -> None:
-    (one,) = (found for found in many_findings(1))
-    long = msgspec.structs.replace(
-        one, severity="info", title="word " * 11 + "end", commands=("advisor probe",), remedy=(), evidence={}
-    )
-    lines = page(summary(facts(), (long,)))
-    at = next(number for number, line in enumerate(lines) if line.endswith(" end"))
-    assert lines[at + 1].strip() == "advisor probe"
-    many = tuple(msgspec.structs.replace(long, id=f"rule.{number}") for number in range(12))
-    assert len(page(summary(facts(), many))) <= 23
-
-
-@pytest.mark.parametrize("source", ["live", "root", "snapshot"])
-def test_the_footer_fits_a_narrow_window(source: Any) -> None:
-    found = summary(two_nodes(), provenance=Provenance(source, LIVE.scanned_at, LIVE.scanned_at, "/srv/capture"))
-    assert max(map(columns, page(found, 60))) <= 60
-
-
-def test_a_host_without_devices_says_so() -> None:
-    read = msgspec.structs.replace(nothing_known(), unknown=())
-    assert "No links, disks or arrays found" in page(summary(read, ()))
-
-
-def test_a_host_whose_devices_were_not_read_has_unknown_ones() -> None:
-    unread = tuple(Unknown(kind, "does not exist") for kind in ("links", "disks"))
-    assert "Links and disks are unknown" in page(summary(msgspec.structs.replace(nothing_known(), unknown=unread), ()))
 
 
 def test_a_hostile_name_moves_nothing() -> None:

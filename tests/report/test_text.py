@@ -18,6 +18,7 @@ from advisor.report.format import clean
 from advisor.report.scan_page import LINKS_SHOWN, scan_text
 from advisor.rules.finding import Finding
 from advisor.rules.registry import judge
+from tests.golden import assert_golden
 from tests.report.pasted import lines_too_wide, lines_without_commands
 from tests.rules.build import (
     SYSCTL,
@@ -99,11 +100,6 @@ def test_a_command_is_one_line_however_narrow_the_page(width: int) -> None:
     assert [command for command in commands if command not in lines] == []
 
 
-@pytest.mark.parametrize("name", HOSTS)
-def test_plain_text_has_no_escape_codes(name: str) -> None:
-    assert page(HOSTS[name]()).replace("\n", "").isprintable()
-
-
 def test_colour_only_colours() -> None:
     host = two_nodes()
     coloured = page(host, color=True)
@@ -112,18 +108,63 @@ def test_colour_only_colours() -> None:
     assert [line.rstrip() for line in stripped.split("\n")] == page(host).split("\n")
 
 
-@pytest.mark.parametrize("width", [80, 160])
-def test_every_fact_that_matters_is_on_the_page(width: int) -> None:
-    text = flat(page(two_nodes(), width=width))
-    for wanted in (
-        *("stor1.example.org", "6.1.0-25-amd64", "Debian GNU/Linux 12 (bookworm)", "PowerEdge R740xd", "64 GiB"),
-        *("Node 0", "Node 1", "0-23", "24-47", "16 GiB"),
-        *("eth0", "eth1", "eth2", "bond0", "bond0.100", "lo", "25 Gbit/s", "192.0.2.10/24", "default route"),
-        *("nvme0n1 … nvme11n1", "12 × 1.6 TB", "nvme12n1 … nvme23n1", "INTEL SSDPE2KE016T7", "sda", "md0", "md5"),
-        *("net.core.rmem_max", "208 KiB", "212992", "4096 131072 6291456", "/data"),
-        *("highwater", "1000", "link1", "link2", "Permission denied", "root"),
-    ):
-        assert wanted in text, wanted
+def with_memory(*on_nodes: float | None) -> Facts:
+    """Return a host of 64 GiB whose nodes have this much."""
+    node = numa(2).nodes[0]
+    nodes = tuple(
+        replaced(node, {"id": at, "memory_bytes": gib and int(gib * 2**30)}) for at, gib in enumerate(on_nodes)
+    )
+    host = facts(numa=replaced(numa(2), {"nodes": nodes}))
+    return replaced(host, {"memory": replaced(host.memory, {"total_bytes": 64 << 30})})
+
+
+def rotating(count: int) -> Facts:
+    parts = {"kind": "scsi", "rotational": True, "scheduler": "none", "mountpoints": ("/data",)}
+    return facts(disks=tuple(disk(f"sd{letter}", **parts) for letter in ascii_lowercase[:count]))
+
+
+def test_the_pages_of_hosts() -> None:
+    """Print a whole host, and of each later page the lines that the page of a calm host does not have."""
+    letters = "abcdef"
+    unread = [Unknown(f"disks.sd{letter}.serial", f"reason {letter}") for letter in "abcdefghijklmn"]
+    unread += [Unknown(f"links.eth{number}.driver", "Permission denied") for number in range(12)]
+    hosts = {
+        **{name: make() for name, make in HOSTS.items()},
+        "stacked links": facts(links=(*bond("bond0", "eth1", "eth2"), virtual("bond0.7", "vlan", lower=("bond0",)))),
+        "unlike drives": facts(
+            disks=(*disks(4), disk("nvme4n1", model="Other"), disk("nvme5n1", mountpoints=("/srv",)))
+        ),
+        "every other drive": facts(
+            numa=numa(2), disks=tuple(disk(f"nvme{number}n1", numa_node=number % 2) for number in range(24))
+        ),
+        "arrays": facts(
+            disks=tuple(disk(f"sd{letter}") for letter in letters),
+            arrays=(
+                array("md0", *(f"sd{letter}1" for letter in letters)),
+                array("md1", *(f"sd{letter}2" for letter in "abdef")),
+                array("md2", *(f"nvme{at}n1p1" for at in range(4)), *(f"nvme{at}n1p3" for at in range(4))),
+                array("md3", "nvme0n1p2", "nvme1n1p2", "nvme2n1p2", "nvme4n1p2"),
+                array("md4", "sda5", "sda6", "sda7"),
+                array("md42", "sda3", "sdd3", "sde3"),
+            ),
+        ),
+        "two rotating drives": rotating(2),
+        "26 rotating drives": rotating(26),
+        "unknown facts": facts(unknown=unread),
+        **{f"{size} GiB on each node": with_memory(size, size) for size in (32, 31.95, 20, 40)},
+        "unknown memory of a node": with_memory(None),
+    }
+    calm = set(page(hosts["calm"]).splitlines())
+    parts = []
+    for name, host in hosts.items():
+        lines = page(host).splitlines()
+        assert "None" not in "".join(lines)
+        parts += [f"== {name}", *(line for line in lines if name == "calm" or line not in calm)]
+    parts += [
+        "== calm, without findings",
+        *(line for line in page(facts(), findings=()).splitlines() if line not in calm),
+    ]
+    assert_golden("scan-page", "\n".join(parts))
 
 
 def test_findings_come_last_and_say_everything() -> None:
@@ -145,21 +186,6 @@ def test_findings_come_last_and_say_everything() -> None:
             assert flat(words) in text
 
 
-def test_a_stacked_link_stands_below_what_carries_it() -> None:
-    stack = (*bond("bond0", "eth1", "eth2"), virtual("bond0.7", "vlan", lower=("bond0",)))
-    rows = [line for line in page(facts(links=stack)).split("\n") if re.match(r"\W*(eth|bond)", line)]
-    assert [row.split()[0] for row in rows] == ["eth1", "eth2", "bond0", "bond0.7"]
-    indents = [len(row) - len(row.lstrip()) for row in rows]
-    assert indents[0] == indents[1] < indents[2] < indents[3]
-
-
-def test_a_link_across_nodes_is_under_neither() -> None:
-    text = page(two_nodes())
-    row = re.search(r"^ +bond0 ", text, re.MULTILINE)
-    assert row
-    assert text.index("Across nodes") < row.start() < text.index("net.core.rmem_max")
-
-
 def test_a_thousand_links_are_folded() -> None:
     text = page(facts(links=tuple(virtual(f"veth{n}", "veth") for n in range(1000))))
     assert len(text.split("\n")) < LINKS_SHOWN + 60
@@ -173,49 +199,6 @@ def test_a_link_with_a_finding_is_never_folded() -> None:
     text = page(facts(links=(*many, *bad)))
     assert re.search(r"^\W*zvx ", text, re.MULTILINE)
     assert re.search(r"^\W*zeth0 ", text, re.MULTILINE)
-
-
-def test_unlike_drives_are_not_grouped() -> None:
-    text = flat(page(facts(disks=(*disks(4), disk("nvme4n1", model="Other"), disk("nvme5n1", mountpoints=("/srv",))))))
-    assert "nvme0n1 … nvme3n1" in text
-    assert "4 × 1.6 TB" in text
-    assert "nvme4n1 1.6 TB Other" in text
-    assert "nvme5n1" in text
-    assert "/srv" in text
-
-
-def test_many_names_in_one_cell_wrap_inside_it() -> None:
-    every_other = tuple(disk(f"nvme{n}n1", numa_node=n % 2) for n in range(24))
-    text = page(facts(numa=numa(2), disks=every_other))
-    assert all(drive.name in text for drive in every_other)
-    assert re.search(r"12 × 1.6 TB  INTEL SSDPE2KE016T7  none", text)
-
-
-def test_a_command_for_many_devices_is_the_one_that_means_them_all() -> None:
-    def commands(count: int) -> list[str]:
-        parts = {"kind": "scsi", "rotational": True, "scheduler": "none", "mountpoints": ("/data",)}
-        host = facts(disks=tuple(disk(f"sd{letter}", **parts) for letter in ascii_lowercase[:count]))
-        (found,) = (one for one in judge(host) if one.id == "disks.rotating-unscheduled")
-        text = scan_text(host, (found,), width=80, color=False)
-        return re.findall(r"advisor (?:apply|fix) .*", text)
-
-    assert commands(2) == ["advisor apply block:sda:scheduler=mq-deadline block:sdb:scheduler=mq-deadline"]
-    assert commands(26) == ["advisor fix 1"]
-
-
-def test_every_unknown_fact_is_on_the_page() -> None:
-    reasons = [Unknown(f"disks.sd{letter}.serial", f"reason {letter}") for letter in "abcdefghijklmn"]
-    alike = [Unknown(f"links.eth{number}.driver", "Permission denied") for number in range(12)]
-    text = page(facts(unknown=(*reasons, *alike)))
-    unknown = text[text.index("\nUnknown") :]
-    assert "more" not in unknown.replace("root would see more", "")
-    assert all(one.fact in unknown and one.why in unknown for one in (*reasons, *alike))
-
-
-def test_where_nothing_is_known_the_page_says_so() -> None:
-    text = page(nothing_known())
-    assert "unknown" in text
-    assert "None" not in text
 
 
 HOSTILE = "\x1b]0;pwned\x07[red]x[/red]\n\u202e:smile:"
@@ -254,48 +237,8 @@ def test_any_name_fits_any_width(name: str, model: str, width: int) -> None:
     assert [line for line in wide if line.strip() != clean(name)] == []
 
 
-def test_a_host_without_findings_says_so() -> None:
-    assert "nothing" in flat(page(facts(), findings=())).lower()
-
-
 def test_the_same_page_every_time() -> None:
     assert page(two_nodes()) == page(replaced(two_nodes(), {"sysctl": dict(sorted(SYSCTL.items(), reverse=True))}))
-
-
-@pytest.mark.parametrize(
-    ("on_nodes", "said"), [(64, ""), (63.9, ""), (40, "64 GiB · 40 GiB on nodes"), (80, "80 GiB on")]
-)
-def test_memory_that_is_on_no_node_is_said(on_nodes: float, said: str) -> None:
-    node = numa(2).nodes[0]
-    nodes = tuple(replaced(node, {"id": at, "memory_bytes": int(on_nodes * 2**29)}) for at in range(2))
-    host = facts(numa=replaced(numa(2), {"nodes": nodes}))
-    host = replaced(host, {"memory": replaced(host.memory, {"total_bytes": 64 << 30})})
-    text = page(host, width=160)
-    assert (said in text) if said else ("on nodes" not in text)
-    unknown = replaced(host, {"numa": replaced(host.numa, {"nodes": (replaced(node, {"memory_bytes": None}),)})})
-    assert "on nodes" not in page(unknown)
-
-
-def test_members_of_an_array_are_folded_by_true_ranges() -> None:
-    letters = "abcdef"
-    host = facts(
-        disks=tuple(disk(f"sd{one}") for one in letters),
-        arrays=(
-            array("md0", *(f"sd{one}1" for one in letters)),
-            array("md1", *(f"sd{one}2" for one in "abdef")),
-            array("md2", *(f"nvme{at}n1p1" for at in range(4)), *(f"nvme{at}n1p3" for at in range(4))),
-            array("md3", "nvme0n1p2", "nvme1n1p2", "nvme2n1p2", "nvme4n1p2"),
-            array("md4", "sda5", "sda6", "sda7"),
-            array("md42", "sda3", "sdd3", "sde3"),
-        ),
-    )
-    text = page(host, width=160)
-    assert "6 members: sda1 … sdf1" in text
-    assert "5 members: sda2, sdb2, sdd2 … sdf2" in text
-    assert "8 members: nvme0n1p1 … nvme3n1p1, nvme0n1p3 … nvme3n1p3" in text
-    assert "4 members: nvme0n1p2 … nvme2n1p2, nvme4n1p2" in text
-    assert "3 members: sda5 … sda7" in text
-    assert "3 members: sda3, sdd3, sde3" in text
 
 
 def test_a_value_that_is_empty_says_so() -> None:
