@@ -160,5 +160,6 @@ def test_every_parser_is_fuzzed() -> None:
     assert len(BY_NAME) == len(targets())
 
 
+@pytest.mark.thorough
 def test_every_parser_has_samples_of_its_own() -> None:
     assert [name for name in BY_NAME if not samples(name)] == []
