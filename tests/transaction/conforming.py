@@ -29,7 +29,7 @@ PROFILE_HOSTS = {
         "llt-highwater-doubled",
         "jumbo-frames",
     ),
-    "infoscale: configuration 4 or 5, nothing declared": (
+    "infoscale: configuration 5, mirrors across zones, declared": (
         "infoscale-fss-udp",
         "infoscale-fss-zones",
         "socket-buffers-8m",
