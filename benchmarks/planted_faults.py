@@ -21,22 +21,22 @@ import subprocess
 import sys
 import tempfile
 import venv
+from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.fault_places import KINDS, PARTS, Fault, choose_faults, find_place, planted, probed
 
-TESTS_SECONDS: Final = 120
-"""A fault gets tests that take so long together without it. They may take five times as long with it, and a minute."""
-_TWO_WORKERS: Final = ("-n", "2", "--dist", "worksteal")
+TESTS_SECONDS: Final = 120  # a fault gets its shortest tests, so long together without it
 _PYTEST: Final = (
     *("-m", "pytest", "-q", "-o", "tmp_path_retention_policy=none", "--hypothesis-seed=0"),
     *("-p", "fault_probe", "-p", "no:cacheprovider", "-p", "no:tests.machine_guard"),
 )
 _ENDS: Final = (0, 1, 2, 5)  # passed, failed, interrupted by -x, no tests
-_MARKS: Final = ("-m", "not lab and not thorough and not alone")
+_BASELINE: Final = ("-n", "2", "--dist", "worksteal", "-m", "not lab and not thorough and not alone")
 
 
 class Scratch:
@@ -139,7 +139,7 @@ class Measurement:
             path.write_text(probed(source, places))
         reached = self.scratch.site / "reached"
         reached.touch(0o666)
-        seconds, failed, ended = self.scratch.run(None, 7200, *_TWO_WORKERS, *_MARKS, *sorted(modules))
+        seconds, failed, ended = self.scratch.run(None, 7200, *_BASELINE, *sorted(modules))
         for path, source in sources.items():
             path.write_text(source)
         if failed:
@@ -160,9 +160,8 @@ class Measurement:
         for test, seconds in baseline["seconds"].items():
             module = test.partition("::")[0]
             reaches = test in calls or module in whole
-            folder = module.split("/")[1]
             if (reaches or module in importing) and test not in baseline["broken"]:
-                place = folders.index(folder) if folder in folders else len(folders)
+                place = [*folders, folder := module.split("/")[1]].index(folder)
                 keys[test] = (not reaches, module not in importing, place, seconds)
         return sorted(keys, key=keys.__getitem__)
 
@@ -172,11 +171,12 @@ class Measurement:
         if text is None:
             return {"outcome": "gone"}
         seconds = self.document["baseline"]["seconds"]
-        every = tests = self.tests_of(number, fault)
-        if not tests:
+        every = self.tests_of(number, fault)
+        if not every:
             return {"outcome": "not reached"}
-        while sum(seconds[test] for test in tests) > TESTS_SECONDS and len(tests) > 1:
-            tests = tests[:-1]
+        short = sorted(every, key=seconds.__getitem__)
+        kept = set(short[: bisect(list(accumulate(seconds[test] for test in short)), TESTS_SECONDS)])
+        tests = [test for test in every if test in kept] or every[:1]
         path = self.scratch.tree / fault["module"]
         source = path.read_text()
         path.write_text(text)
