@@ -38,18 +38,16 @@ def loaded_by(*arguments: str, **environment: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("scan",), ("scan", "--json"), ("plan", "socket-buffers-8m", "--json"), ("recommend", "--json")]
+    "arguments",
+    [
+        *(("scan",), ("scan", "--json"), ("plan", "socket-buffers-8m", "--json"), ("recommend", "--json")),
+        *(("limits", "--json"), ("size", "--json", "--iops", "60k", "--cloud", "aws"), ("why", "--seconds", "0.1")),
+    ],
 )
 def test_heavy_libraries_stay_unloaded(arguments: tuple[str, ...]) -> None:
     loaded = loaded_by(*arguments)
     assert "advisor.facts" in loaded
     assert not {module.partition(".")[0] for module in loaded} & HEAVY
-
-
-def test_a_scan_loads_no_other_command(tmp_path: Path) -> None:
-    loaded = loaded_by("scan", ADVISOR_IGNORE_FILE=str(tmp_path / "none"))
-    assert not {module for module in loaded if module.startswith(("advisor.diagnosis", "advisor.observe"))}
-    assert not {f"advisor.cli.{name}" for name in ("prove", "change", "fleet", "library", "tune")} & loaded
 
 
 def test_the_version_needs_no_library() -> None:

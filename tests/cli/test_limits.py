@@ -16,7 +16,6 @@ from advisor.proof.archive import save_result
 from advisor.proof.series import summarise_series
 from tests.proof.benches import series
 from tests.proof.sessions import WORKLOAD
-from tests.test_imports import loaded_by
 from tests.trees import make_tree
 
 ROOT = Path(__file__).parents[2]
@@ -111,16 +110,6 @@ def test_bad_input_is_told_with_its_field(ec2: Path, tmp_path: Path) -> None:
     assert advisor("--snapshot", SNAPSHOT, "--root", ec2).returncode == 2
 
 
-def test_version_loads_nothing_of_it() -> None:
-    assert not {one for one in loaded_by("--version") if one.startswith(("advisor.ceilings", "advisor.facts"))}
-
-
-def test_limits_loads_no_heavy_library() -> None:
-    loaded = loaded_by("limits", "--json", "--snapshot", str(SNAPSHOT))
-    assert "advisor.limits.paths" in loaded
-    assert not {one.partition(".")[0] for one in loaded} & {"rich", "jinja2", "pyroute2", "psutil", "scipy"}
-
-
 def test_a_file_of_the_provider_goes_before_the_tables(ec2: Path, tmp_path: Path) -> None:
     ebs = {"BaselineThroughputInMBps": 5000.0, "BaselineIops": 100_000}
     types = {"InstanceTypes": [{"InstanceType": "r5b.24xlarge", "EbsInfo": {"EbsOptimizedInfo": ebs}}]}
@@ -134,10 +123,6 @@ def test_a_file_of_the_provider_goes_before_the_tables(ec2: Path, tmp_path: Path
     done = advisor("--root", ec2, "--instance-types", tmp_path / "types.json")
     assert (done.returncode, done.stdout) == (2, "")
     assert "types.json: field InstanceTypes[0].InstanceType: it is missing" in done.stderr
-
-
-def test_a_scan_reads_no_table() -> None:
-    assert not {one for one in loaded_by("scan", "--json", "--snapshot", str(SNAPSHOT)) if "ceilings.machine" in one}
 
 
 def test_a_link_of_unknown_speed_is_named_once(tmp_path: Path) -> None:

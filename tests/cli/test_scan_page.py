@@ -521,16 +521,6 @@ def test_a_file_that_is_no_scan_is_refused(machine: Machine, tmp_path: Path, tex
     assert "Traceback" not in done.stderr
 
 
-def test_a_suspended_map_is_critical_until_it_is_resumed(machine: Machine) -> None:
-    for name, text in {"name": "mpathb", "uuid": "mpath-3600", "suspended": "1"}.items():
-        machine.write(f"sys/block/dm-0/dm/{name}", f"{text}\n")
-    machine.write("sys/block/dm-0/dev", "253:0\n")
-    machine.write("sys/block/dm-0/slaves/sdx", "")
-    assert "mpathb is suspended: all I/O to it waits" in machine.scan()
-    machine.write("sys/block/dm-0/dm/suspended", "0\n")
-    assert "is suspended" not in machine.scan()
-
-
 def test_a_counter_that_cannot_be_is_unknown(machine: Machine) -> None:
     machine.write("proc/net/softnet_stat", "00000010 00000000 f0000000 00000000\n")
     found = machine.document()

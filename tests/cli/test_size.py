@@ -16,7 +16,6 @@ from advisor.proof.series import summarise_series
 from tests.cli.inside import call_inside
 from tests.proof.benches import series
 from tests.schemas import judge
-from tests.test_imports import loaded_by
 
 ROOT = Path(__file__).parents[2]
 
@@ -120,8 +119,3 @@ def test_bad_input_is_named(words: tuple[str, ...], message: str) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert judge(call_inside("size", "--json", *words).stdout)["error"]["code"] == 2
-
-
-def test_it_loads_no_heavy_library() -> None:
-    loaded = loaded_by("size", "--json", "--iops", "60k", "--cloud", "aws")
-    assert not {one.partition(".")[0] for one in loaded} & {"rich", "jinja2", "pyroute2", "psutil", "scipy"}

@@ -11,6 +11,7 @@ import pty
 import subprocess
 import sys
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,8 @@ from advisor.snapshot.archive import capture_host
 from advisor.snapshot.spans import SPAN
 from tests.diagnosis.cases import CASES
 from tests.diagnosis.moments import Disk, Machine, diagnose_machine, host_at, span_of
+from tests.golden import assert_golden
 from tests.schemas import judge
-from tests.test_imports import HEAVY, loaded_by
 
 ROOT = Path(__file__).parents[2]
 
@@ -150,11 +151,6 @@ def test_counters_need_the_running_host(tmp_path: Path) -> None:
     assert "running host" in done.stderr
 
 
-def test_only_what_it_needs_is_loaded() -> None:
-    loaded = {module.partition(".")[0] for module in loaded_by("why", "--help")}
-    assert not loaded & HEAVY
-
-
 @pytest.mark.parametrize("words", [(), ("--json",), ("--snapshot", "x")])
 def test_watch_needs_a_terminal(words: tuple[str, ...]) -> None:
     done = advisor("why", "--watch", *words)
@@ -204,65 +200,41 @@ def test_the_screen_fits(width: int, unicode: bool) -> None:
     assert bool(set("▁▂▃▄▅▆▇█") & set(text)) == unicode
 
 
-def row_of(screen: WatchScreen, name: str, width: int = 80) -> str:
-    """The bars of a row, of the last 40 looks."""
-    lines = screen.render_text(diagnose_machine(Machine()), width=width).split("\n")
-    return next(line for line in lines if line[2:].startswith(name))[34:]
-
-
-def test_rows_of_the_screen_are_aligned_in_time() -> None:
+def screen_of(*looks: Sequence[ResourceUse] | int) -> WatchScreen:
+    """Return a screen after these looks; a number is a gap of so many."""
     screen = WatchScreen(unicode=False)
-    for cpu, disk in ((0.0, None), (0.0, 0.0), (1.0, 1.0), (0.0, None), (0.0, 0.0)):
-        found = [] if disk is None else [ResourceUse("disk sda", disk)]
-        screen.add_uses([ResourceUse("cpu busy", cpu), *found])
-    assert row_of(screen, "cpu busy") == "__#__"
-    assert row_of(screen, "disk sda") == " _# _"
+    for look in looks:
+        if isinstance(look, int):
+            screen.add_gap(look)
+        else:
+            screen.add_uses(look)
+    return screen
 
 
-def test_a_pause_leaves_a_gap() -> None:
-    screen = WatchScreen(unicode=False)
-    screen.add_uses([ResourceUse("cpu busy", 1.0)])
-    screen.add_gap(3)
-    screen.add_uses([ResourceUse("cpu busy", 0.0)])
-    assert row_of(screen, "cpu busy") == "#   _"
-    screen.add_gap(1000)
-    screen.add_uses([ResourceUse("cpu busy", 1.0)])
-    assert row_of(screen, "cpu busy") == "#".rjust(40)
+def test_the_screens() -> None:
+    def cpu(share: float) -> list[ResourceUse]:
+        return [ResourceUse("cpu busy", share)]
 
+    def both(share: float) -> list[ResourceUse]:
+        return [*cpu(share), ResourceUse("disk sda", share)]
 
-def test_a_narrow_screen_shows_the_last_looks() -> None:
-    screen = WatchScreen(unicode=False)
-    for share in [0.0] * 39 + [1.0]:
-        screen.add_uses([ResourceUse("cpu busy", share)])
-    assert row_of(screen, "cpu busy", width=40) == "_" * 5 + "#"
-
-
-def test_each_figure_of_the_screen_says_of_which_time_it_is() -> None:
-    """What binds is judged over the span: its figure stands in that column, next to that of the last look."""
-    screen = WatchScreen(unicode=False)
-    screen.add_uses([ResourceUse("cpu busy", 0.1), ResourceUse("cpu waits", 0.02)])
-    found = diagnose_machine(next(one for one in CASES if one.name == "all CPUs busy").machine)
-    lines = screen.render_text(found, width=80, whole=[ResourceUse("cpu busy", 0.98)]).split("\n")
-    assert lines[0] == "db-07: judged over the last 10 s"
-    assert lines[1].split() == ["2", "s", "10", "s", "a", "bar", "for", "each", "2", "s"]
-    busy = next(line for line in lines if "cpu busy" in line)
-    assert busy.split()[:7] == [">", "cpu", "busy", "10", "%", "98", "%"]
-    for figure, time in (("10 %", " 2 s"), ("98 %", "10 s")):
-        assert busy.index(figure) + len(figure) == lines[1].index(time) + len(time)
-    assert next(line for line in lines if "cpu waits" in line).split()[3:6] == ["2", "%", "-"]
-    assert lines[lines.index("Over 10 s:") + 1].startswith("All 4 CPUs are busy")
+    idle = diagnose_machine(Machine())
+    busy = diagnose_machine(next(case.machine for case in CASES if case.name == "all CPUs busy"))
+    slow = diagnose_machine(next(case.machine for case in CASES if case.name.startswith("slow member")))
+    waits = screen_of([*cpu(0.1), ResourceUse("cpu waits", 0.02)])
+    saved = saved_note(Path("advisor-why-20260921-141320.tar.gz"))
+    screens = {
+        "rows aligned in time": screen_of(cpu(0), both(0), both(1), cpu(0), both(0)).render_text(idle, width=80),
+        "a pause": screen_of(cpu(1), 3, cpu(0)).render_text(idle, width=80),
+        "a long pause": screen_of(cpu(1), 3, cpu(0), 1000, cpu(1)).render_text(idle, width=80),
+        "narrow": screen_of(*[cpu(0)] * 39, cpu(1)).render_text(idle, width=40),
+        "the last look and the span": waits.render_text(busy, width=80, whole=cpu(0.98)),
+        "saved": WatchScreen(unicode=True).render_text(slow, width=80, note=saved),
+    }
+    assert_golden("why-watch", "\n".join(f"== {name}\n{text}" for name, text in screens.items()))
 
 
 def test_an_idle_disk_keeps_its_row() -> None:
     idle = Machine(disks=(Disk(reads=0, writes=0),))
     uses = measure_uses(span_of(idle), read_context(host_at(idle, 1000)))
     assert ResourceUse("disk sda", 0.0) in uses
-
-
-def test_the_command_for_a_saved_file_is_whole() -> None:
-    place = "advisor-why-20260921-141320.tar.gz"
-    case = next(one for one in CASES if one.name.startswith("slow member"))
-    note = saved_note(Path(place))
-    lines = WatchScreen(unicode=True).render_text(diagnose_machine(case.machine), width=80, note=note).split("\n")
-    assert lines[-2:] == [f"saved {place}", f"advisor why --snapshot {place}"]
-    assert len(lines) <= 22

@@ -16,6 +16,7 @@ from advisor.rules.registry import RULES
 from advisor.tunables import Kind, all_kinds, parse_tunable
 from advisor.tunables.kind import kind_words
 from tests.each import for_each
+from tests.golden import assert_golden
 from tests.report.pasted import lines_too_wide
 
 IDS = (*(rule.id for rule in RULES), *profile_paths(), *(identity for identity, _ in list_examples()))
@@ -29,10 +30,6 @@ def test_a_cause_of_why_is_said_to_be_one_and_where_it_is_described(cause: Cause
     assert "A cause of advisor why" in text
     assert "docs/why.md" in text
     assert lines_too_wide(text, 80) == []
-
-
-def details(identity: str) -> dict[str, str]:
-    return dict(explain_id(identity).details)
 
 
 @for_each("identity", IDS)
@@ -56,50 +53,18 @@ def test_an_explanation_says_all_that_it_holds(identity: str) -> None:
     assert [part for part in (*texts, *(text for _, text in found.details)) if " ".join(part.split()) not in text] == []
 
 
-def test_a_rule() -> None:
-    rule = RULES[0]
-    found = explain_id(rule.id)
-    assert (found.kind, found.title, found.what, found.sources) == ("rule", rule.title, rule.what, rule.sources)
+EXPLAINED = (
+    *("arrays.degraded", "socket-buffers-8m", "sysctl:net.core.rmem_max", "sysctl:net.core.default_qdisc"),
+    *("link:bond0.7:mtu", "unit:a@b.service:numa", "irq:7:affinity", "llt:highwater", "sysctl:net.core.rmem_mxa"),
+    *("sysctl:vm.foo", "sysctl:vm.swappiness", "sysctl:net.ipv4.tcp_rmem"),
+)
 
 
-def test_a_profile() -> None:
-    found = explain_id("socket-buffers-8m")
-    assert found.kind == "profile"
-    assert ("sets", "sysctl:net.core.rmem_max: at least 8388608") in found.details
-    assert any(label == "budget" for label, _ in found.details)
-
-
-def test_a_tunable_that_a_profile_sets() -> None:
-    found = explain_id("sysctl:net.core.rmem_max")
-    assert (found.kind, found.why) == ("tunable", "The most that a program may ask for with SO_RCVBUF.")
-    assert details(found.id) == {
-        "profile": "socket-buffers-8m wants at least 8388608",
-        "belongs to": "the host: a container cannot set it",
-        "takes effect": EFFECTS["new-sockets"],
-        "read by": "cat /proc/sys/net/core/rmem_max",
-        "set by": "printf '%s\\n' 8388608 > /proc/sys/net/core/rmem_max",
-        "persists": "in /etc/sysctl.d/90-advisor-socket-buffers-8m.conf, as: net.core.rmem_max = 8388608",
-    }
-
-
-def test_the_default_qdisc_counts_for_links_that_come_up_later() -> None:
-    assert details("sysctl:net.core.default_qdisc")["takes effect"] == EFFECTS["new-links"]
-    assert "from then on" in EFFECTS["new-links"]
-
-
-def test_a_tunable_of_any_link_service_or_interrupt() -> None:
-    assert details("link:bond0.7:mtu")["set by"] == "ip link set dev bond0.7 mtu 9000"
-    assert details("unit:a@b.service:numa")["set by"] == "its file, then systemctl daemon-reload"
-    assert details("irq:7:affinity")["persists"].startswith("in /etc/systemd/system/advisor-interrupts.service, as: ")
-    assert details("llt:highwater")["persists"] == "in /etc/llttab, as: set-flow highwater:2000"
-
-
-def test_a_tunable_that_no_profile_sets() -> None:
-    found = explain_id("sysctl:net.core.rmem_mxa")
-    assert found.why == "No profile of this host sets it."
-    assert ("similar", "sysctl:net.core.rmem_max") in found.details
-    assert "similar" not in details("sysctl:vm.foo")
-    assert details("sysctl:vm.foo")["set by"] == "printf '%s\\n' VALUE > /proc/sys/vm/foo"
+def test_the_pages_of_explanations() -> None:
+    explained = {identity: explain_id(identity) for identity in EXPLAINED}
+    assert {found.kind for found in explained.values()} == {"rule", "profile", "tunable"}
+    pages = (f"== {name}\n{explanation_text(found, width=80, color=False)}" for name, found in explained.items())
+    assert_golden("explain", "\n".join(pages))
 
 
 @pytest.mark.parametrize(
@@ -136,14 +101,6 @@ def test_every_kind_of_tunable_is_described(kind: Kind) -> None:
     assert bool(reported.persists_in) != bool(reported.persist_note)
     assert one.takes_effect in EFFECTS
     assert one.risk in RISKS
-
-
-def test_a_value_that_profiles_differ_in_is_nobody_s_in_the_command() -> None:
-    assert details("sysctl:vm.swappiness")["set by"] == "printf '%s\\n' VALUE > /proc/sys/vm/swappiness"
-    # Values of several words: each says whose it is.
-    rows = [text for label, text in explain_id("sysctl:net.ipv4.tcp_rmem").details if label == "set by"]
-    assert len(rows) > 1
-    assert all(re.match(r"[a-z0-9-]+: printf ", text) for text in rows)
 
 
 @pytest.mark.parametrize("width", [80, 97, 98, 100, 103, 160])

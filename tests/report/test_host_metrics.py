@@ -112,13 +112,6 @@ def test_openmetrics_is_read_by_its_own_parser(which: str) -> None:
             assert family.unit == family.name.rpartition("_")[2]
 
 
-def test_openmetrics_has_units_and_an_end() -> None:
-    lines = render_metrics(observed(STEAL), "openmetrics").splitlines()
-    assert "# UNIT advisor_why_span_seconds seconds" in lines
-    assert "# UNIT advisor_why_wait_ratio ratio" in lines
-    assert lines[-1] == "# EOF"
-
-
 def test_every_metric_of_the_dashboard_is_one_that_is_written() -> None:
     dashboard = json.loads((EXAMPLES / "advisor-dashboard.json").read_text())
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]

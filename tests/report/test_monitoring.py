@@ -12,6 +12,7 @@ from advisor.report.metrics import MAX_SERIES
 from advisor.report.monitoring import MAX_LINES, NAGIOS_CODES, VerifyState, fleet_states, nagios_text
 from advisor.transaction.status import Status
 from advisor.transaction.verify import Drift
+from tests.golden import assert_golden
 from tests.report.exposition import metrics_text, samples
 from tests.report.test_change import change, plan, record
 
@@ -143,17 +144,6 @@ def test_a_fleet_that_was_verified_host_by_host() -> None:
 # -- Nagios --------------------------------------------------------------------------------------------------------
 
 
-def test_ok_has_one_line() -> None:
-    words, rest, code = nagios({None: state()})
-    assert (words, rest, code) == ("ADVISOR OK - 1 value and 0 files match", [], 0)
-
-
-def test_nothing_in_force_is_ok_and_says_so() -> None:
-    words, _, code = nagios({None: VerifyState(TIME, Status((), ()))})
-    assert code == 0
-    assert "nothing to verify" in words
-
-
 @pytest.mark.parametrize(
     ("one", "code"),
     [
@@ -171,14 +161,21 @@ def test_the_worst_counts(one: VerifyState, code: int) -> None:
     assert nagios({None: one})[2] == code
 
 
-def test_drift_is_named_in_the_long_output() -> None:
-    words, rest, _ = nagios({None: state(LIVE, FILE, UNREAD)})
-    assert "1 value drifted (sysctl:vm.swappiness)" in words
-    assert "1 file drifted" in words
-    assert "1 item could not be read" in words
-    assert rest[0] == "sysctl:vm.swappiness: wanted 10, is 60, is as before the transaction (0007)"
-    assert rest[1].startswith("/etc/sysctl.d/90-advisor-p.conf: ")
-    assert rest[2].startswith("link:eth1:mtu: cannot be read")
+def test_the_answers_of_the_plugin() -> None:
+    asked: dict[str, dict[str | None, VerifyState]] = {
+        "as set": {None: state()},
+        "nothing": {None: VerifyState(TIME, Status((), ()))},
+        "drift": {None: state(LIVE, FILE, UNREAD)},
+        "failed": {None: failed("/var/lib/advisor: only root can read it")},
+        "a fleet": {"a": state(), "b": state(FILE), "c": failed("unreachable")},
+        "a fleet as set": {"a": state(), "b": state()},
+    }
+    texts = []
+    for name, hosts in asked.items():
+        text, code = nagios_text(hosts)
+        assert nagios(hosts)[2] == code
+        texts.append(f"== {name}: {code}\n{text}")
+    assert_golden("nagios", "".join(texts))
 
 
 def test_hostile_names_break_neither_a_line_nor_the_figures() -> None:
@@ -188,25 +185,8 @@ def test_hostile_names_break_neither_a_line_nor_the_figures() -> None:
     assert words.startswith("ADVISOR CRITICAL - ")
 
 
-def test_a_failure_says_why_and_claims_no_figures() -> None:
-    text, code = nagios_text({None: failed("/var/lib/advisor: only root can read it")})
-    assert code == 3
-    assert "drift=U;;;0" in text
-    assert "only root can read it" in text.split("\n")[0]
-
-
 def test_the_long_output_is_bounded() -> None:
     many = [Drift("0007", f"sysctl:net.{number}", "1", "2", "modified externally") for number in range(5000)]
     _, rest, _ = nagios({None: state(*many)})
     assert len(rest) == MAX_LINES + 1
     assert rest[-1] == f"and {5000 - MAX_LINES} more"
-
-
-def test_a_fleet_names_the_hosts_that_are_off() -> None:
-    words, rest, code = nagios({"a": state(), "b": state(FILE), "c": failed("unreachable")})
-    assert code == 1
-    assert "2 of 3 hosts" in words
-    assert "b: 1 file drifted" in words
-    assert "c: unreachable" in words
-    assert [line.split(": ")[0] for line in rest] == ["b", "c"]
-    assert nagios({"a": state(), "b": state()})[0] == "ADVISOR OK - no drift on 2 hosts"
