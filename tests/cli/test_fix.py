@@ -14,6 +14,7 @@ from advisor import operations
 from advisor.cli.fix import fix
 from advisor.errors import PermissionDeniedError
 from advisor.host import Host, tree_host
+from tests.cli.inside import call_inside
 from tests.cli.test_values import documents, in_namespace
 from tests.schemas import judge
 from tests.transaction import system
@@ -40,8 +41,7 @@ def tree(where: Path) -> Path:
 
 
 def call(*words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
-    return subprocess.run([*ADVISOR, *words], capture_output=True, text=True, check=False, env=environment)
+    return call_inside(*words, NO_COLOR=1, COLUMNS=100)
 
 
 def test_the_plan_of_a_finding_on_a_captured_host(tmp_path: Path) -> None:

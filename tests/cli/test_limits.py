@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 
 from advisor.proof.archive import save_result
 from advisor.proof.series import summarise_series
+from tests.cli.inside import call_inside
 from tests.proof.benches import series
 from tests.proof.sessions import WORKLOAD
 from tests.trees import make_tree
@@ -42,11 +41,7 @@ VOLUME = '[[volume]]\nvolume-id = "vol-0123456789abcdef0"\ntype = "gp3"\ngib = 1
 
 
 def advisor(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "advisor", "limits", *map(str, words)]
-    whole = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    done = subprocess.run(command, capture_output=True, text=True, env=whole, timeout=60, check=False)
-    assert "Traceback" not in done.stderr
-    return done
+    return call_inside("limits", *words, **environment)
 
 
 def document(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
@@ -133,8 +128,7 @@ def test_a_link_of_unknown_speed_is_named_once(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     for name, text in (("type", "1"), ("operstate", "up"), ("carrier", "1"), ("mtu", "1500"), ("speed", "-1")):
         (place / name).write_text(f"{text}\n")
-    words = [sys.executable, "-m", "advisor", "limits", "--root", str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "160"})
+    done = advisor("--root", tmp_path, COLUMNS="160")
     assert "eth0: its driver reports no speed" in done.stdout, done.stdout + done.stderr
     assert "not known of eth0" not in done.stdout
     assert "eth0: eth0" not in done.stdout

@@ -20,6 +20,7 @@ from advisor.operations.muting import parse_until
 from advisor.operations.since import keep_scan
 from advisor.rules.numbering import number_findings
 from advisor.snapshot.archive import open_snapshot
+from tests.cli.inside import call_inside
 from tests.schemas import judge
 
 MDSTAT = """\
@@ -54,12 +55,8 @@ class Machine:
         path.write_text(text)
 
     def run(self, *words: str, columns: int = 80) -> subprocess.CompletedProcess[str]:
-        environment = {
-            **{"PATH": os.environ["PATH"], "COLUMNS": str(columns)},
-            **{"ADVISOR_IGNORE_FILE": str(self.ignore), "ADVISOR_STATE_DIR": str(self.state)},
-        }
-        command = [sys.executable, "-m", "advisor", *words]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        places = {"ADVISOR_IGNORE_FILE": self.ignore, "ADVISOR_STATE_DIR": self.state}
+        return call_inside(*words, COLUMNS=columns, **places)
 
     def scan(self, *words: str) -> str:
         done = self.run("scan", "--root", str(self.root), *words)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def advisor(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "advisor", "size", *map(str, words)]
-    whole = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    done = subprocess.run(command, capture_output=True, text=True, env=whole, timeout=60, check=False)
-    assert "Traceback" not in done.stderr
-    return done
+    return call_inside("size", *words, **environment)
 
 
 def document(*words: str | Path, code: int = 0) -> dict[str, Any]:

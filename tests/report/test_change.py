@@ -419,8 +419,9 @@ def test_the_other_documents() -> None:
     assert verify_document(both)["values"] == 1
     assert msgspec.json.encode(status_document(Status((record(made, began=1e300, ended=float("nan")),), ())))
     waiting = record(made, state="awaiting-confirmation", seconds_left=42.4)
-    (awaiting,) = verify_document(Status((waiting,), ()))["awaiting_confirmation"]  # type: ignore[misc]
-    assert (awaiting["id"], awaiting["seconds_left"]) == ("0007", 42)
+    awaiting = verify_document(Status((waiting,), ()))["awaiting_confirmation"]
+    assert isinstance(awaiting, list)
+    assert [(each["id"], each["seconds_left"]) for each in awaiting] == [("0007", 42)]
 
 
 def test_steps_that_put_a_file_hold_no_words_of_a_rollback() -> None:
