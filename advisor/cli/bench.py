@@ -9,24 +9,20 @@ from typer import Argument, Option
 
 from advisor.cli.complete import measured_workloads
 from advisor.cli.measuring import (
-    AllowRawWrites,
     AsUser,
     Budget,
     ByteBudget,
     CommandTimeout,
-    ConfirmSerial,
     Directory,
     Environment,
     FileSize,
     OwnBenchmark,
     Places,
-    RawDevice,
     ResultPage,
     Seconds,
     SeriesMetrics,
     Target,
     TargetMemory,
-    Volume,
     exit_code,
     print_result,
     refuse_with_command,
@@ -44,9 +40,6 @@ if TYPE_CHECKING:
 
 def bench(
     target: Target = None,
-    raw_device: RawDevice = None,
-    confirm_serial: ConfirmSerial = None,
-    allow_raw_writes: AllowRawWrites = False,
     command: OwnBenchmark = None,
     metrics: SeriesMetrics = None,
     as_user: AsUser = None,
@@ -79,7 +72,6 @@ def bench(
     size: FileSize = None,
     target_memory: TargetMemory = None,
     places: Places = None,
-    volume: Volume = None,
     save: Annotated[
         Path | None, Option("--save", metavar="FILE", help="Save every run here. Default: the state directory.")
     ] = None,
@@ -107,26 +99,20 @@ def bench(
         refuse_with_command(
             {
                 "--target": target,
-                "--raw-device": raw_device,
                 "--workload": workloads,
                 "--threads": threads,
                 "--seconds": seconds,
                 "--file-size": size,
                 "--place": places,
                 "--byte-budget": byte_budget,
-                "--volume": volume,
             }
         )
     chosen = choose_settings(
         target=target,
-        raw_device=raw_device,
-        confirm_serial=confirm_serial,
-        allow_raw_writes=allow_raw_writes,
         quick=quick,
         deep=deep,
         budget=budget,
         byte_budget=byte_budget,
-        volume=volume,
         seed=seed,
         force=force,
         save=save,
@@ -150,7 +136,6 @@ def bench(
             "--seconds": seconds,
             "--file-size": size,
             "--target-memory": target_memory,
-            "--volume": volume,
             "--force": force,
         }
     )

@@ -71,6 +71,9 @@ _MEANT: Final = {
 _GONE: Final = {
     "--lang": "pages and messages are English",
     "--junit": "--json prints each result",
+    "--raw-device": "--target DIR measures a file on a file system of the disk",
+    "--confirm-serial": "--target DIR measures a file on a file system of the disk",
+    "--volume": "advisor limits --volumes FILE says what a volume's burst credits allow",
     "--again": "advisor prove PROFILE repeats the whole proof",
 }
 """Options of earlier versions, each with its replacement."""

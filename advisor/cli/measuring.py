@@ -23,18 +23,9 @@ ByteBudget = Annotated[
     int | None,
     Option("--byte-budget", metavar="MIB", min=1, help="Write at most this. Default: 8 GiB and 1 % of the device."),
 ]
-Volume = Annotated[
-    str | None, Option("--volume", metavar="TYPE:GIB", help="Spend at most 5 % of the credits of the EBS volume below.")
-]
 Target = Annotated[Path | None, Option("--target", metavar="DIR", help="Let fio make its scratch file here.")]
 ResultPage = Annotated[
     Path | None, Option("--html", metavar="FILE", help="Write the result as a page with pictures, too.")
-]
-RawDevice = Annotated[
-    Path | None, Option("--raw-device", metavar="DEV", help="Measure an unused disk itself; it is only read.")
-]
-ConfirmSerial = Annotated[
-    str | None, Option("--confirm-serial", metavar="SERIAL", help="Name the exact serial number of that disk.")
 ]
 Seconds = Annotated[
     float | None,
@@ -94,9 +85,6 @@ Directory = Annotated[
 Environment = Annotated[
     list[str] | None,
     Option("--env", metavar="NAME[=VALUE]", help="Set this in the environment of --command; without a value, as here."),
-]
-AllowRawWrites = Annotated[
-    bool, Option("--allow-raw-writes", help="Permit writing to that disk if it holds nothing at all.")
 ]
 
 

@@ -12,24 +12,20 @@ from typer import Argument, Option
 from advisor.cli.change import Set
 from advisor.cli.complete import proven_workloads, requestable_words
 from advisor.cli.measuring import (
-    AllowRawWrites,
     AsUser,
     Budget,
     ByteBudget,
     CommandTimeout,
-    ConfirmSerial,
     Directory,
     Environment,
     FileSize,
     Metrics,
     OwnBenchmark,
     Places,
-    RawDevice,
     ResultPage,
     Seconds,
     Target,
     TargetMemory,
-    Volume,
     exit_code,
     print_result,
     refuse_with_command,
@@ -67,9 +63,6 @@ def prove(
         Option("--reduced-profile", metavar="FILE", help="Write what --ablate finds as a profile, NAME.toml."),
     ] = None,
     target: Target = None,
-    raw_device: RawDevice = None,
-    confirm_serial: ConfirmSerial = None,
-    allow_raw_writes: AllowRawWrites = False,
     peer_ssh: Annotated[
         str | None,
         Option("--peer-ssh", metavar="[USER@]HOST", help="Use a second host, over ssh, for the workloads net.*."),
@@ -161,7 +154,6 @@ def prove(
     size: FileSize = None,
     target_memory: TargetMemory = None,
     places: Places = None,
-    volume: Volume = None,
     save: Annotated[
         Path | None,
         Option("--save", metavar="FILE", help="Save every run, to be analysed again. Default: the state directory."),
@@ -235,7 +227,6 @@ def prove(
             {
                 "--command": command,
                 "--target": target,
-                "--raw-device": raw_device,
                 "--peer-ssh": peer_ssh,
                 "--workload": workloads,
                 "--arms": arms,
@@ -246,7 +237,6 @@ def prove(
                 "--file-size": size,
                 "--place": places,
                 "--byte-budget": byte_budget,
-                "--volume": volume,
                 "--reconnect": reconnect,
                 "--allow-remount": allow_remount,
                 "--allow-link-flap": allow_link_flap,
@@ -287,18 +277,16 @@ def prove(
         refuse_with_command(
             {
                 "--target": target,
-                "--raw-device": raw_device,
                 "--peer-ssh": peer_ssh,
                 "--workload": workloads,
                 "--seconds": seconds,
                 "--file-size": size,
                 "--place": places,
                 "--byte-budget": byte_budget,
-                "--volume": volume,
                 "--allow-remount": allow_remount,
             }
         )
-    elif target is None and raw_device is None and peer_ssh is None:
+    elif target is None and peer_ssh is None:
         raise UsageError(
             "nothing to measure on", hint="--target DIR, --command CMD, or --peer-ssh HOST for the workloads net.*"
         )
@@ -307,15 +295,11 @@ def prove(
     values = parse_settings(pairs)
     chosen = choose_settings(
         target=target,
-        raw_device=raw_device,
-        confirm_serial=confirm_serial,
-        allow_raw_writes=allow_raw_writes,
         quick=quick,
         deep=deep,
         looks=looks,
         budget=budget,
         byte_budget=byte_budget,
-        volume=volume,
         seed=seed,
         force=force,
         save=save,
@@ -343,7 +327,6 @@ def prove(
             "--seconds": seconds,
             "--file-size": size,
             "--target-memory": target_memory,
-            "--volume": volume,
             "--reconnect": reconnect,
             "--allow-remount": allow_remount,
             "--force": force,

@@ -28,13 +28,11 @@ from advisor.proof.blocks import ArmsProof
 from advisor.proof.command_runner import CommandProcess
 from advisor.proof.comparison import SeriesComparison, compare
 from advisor.proof.covariates import memory_bytes
-from advisor.proof.credits import parse_volume
 from advisor.proof.profile import ground_for_command
 from advisor.proof.records import Proof
 from advisor.proof.series import Bench
 from advisor.proof.session_runner import ProgressEvent, Settings
 from advisor.proof.sizes import file_size, parse_size
-from advisor.proof.target import RawDevice
 from advisor.proof.workloads import expand_workloads
 
 _BUDGET_MAX_SECONDS: Final = 7 * 86400
@@ -61,15 +59,11 @@ def _budget_error(text: str) -> UsageError:
 def choose_settings(
     *,
     target: Path | None = None,
-    raw_device: Path | None = None,
-    confirm_serial: str | None = None,
-    allow_raw_writes: bool = False,
     quick: bool = False,
     deep: bool = False,
     looks: str | None = None,
     budget: float | str | None = None,
     byte_budget: int | None = None,
-    volume: str | None = None,
     seed: int | None = None,
     force: bool = False,
     save: Path | None = None,
@@ -83,10 +77,9 @@ def choose_settings(
 ) -> Settings:
     """Return what a session is asked for; the arguments are what the options of their names take.
 
-    ``target`` is a directory for fio's scratch file, ``raw_device`` an unused disk instead, with its serial number in
-    ``confirm_serial``. ``looks`` is ``three`` (the default) or ``any-time``. ``budget`` and ``seconds`` are in seconds,
-    ``byte_budget`` in MiB; a ``budget`` may be a text for `parse_budget`. Raises UsageError for what cannot be, before
-    anything is looked at: a volume that is none, a file that could not be written.
+    ``target`` is a directory for fio's scratch file. ``looks`` is ``three`` (the default) or ``any-time``. ``budget``
+    and ``seconds`` are in seconds, ``byte_budget`` in MiB; a ``budget`` may be a text for `parse_budget`. Raises
+    UsageError before anything is looked at, for a file that could not be written among others.
     """
     if quick and deep:
         raise UsageError("--quick and --deep exclude each other")
@@ -102,15 +95,13 @@ def choose_settings(
         check_place(save)
     return Settings(
         target=str(target.resolve()) if target else "",
-        raw=_raw_device(target, raw_device, confirm_serial, allow_raw_writes=allow_raw_writes),
         mode="quick" if quick else "deep" if deep else "default",
         test="any-time" if looks == "any-time" else "looks",
         budget_seconds=budget,
         byte_budget=None if byte_budget is None else byte_budget << 20,
         seconds=seconds,
-        scratch_bytes=_file_bytes(size, target_memory, is_raw=raw_device is not None),
+        scratch_bytes=_file_bytes(size, target_memory),
         places=_parse_places(places),
-        volume=None if volume is None else parse_volume(volume),
         seed=seed,
         force=force,
         save_to=str(save.absolute()) if save else None,
@@ -121,13 +112,11 @@ def choose_settings(
     )
 
 
-def _file_bytes(size: str | None, target_memory: str | None, *, is_raw: bool) -> int | None:
+def _file_bytes(size: str | None, target_memory: str | None) -> int | None:
     if size is None:
         if target_memory is not None:
             raise UsageError("--target-memory belongs to --file-size Nx")
         return None
-    if is_raw:
-        raise UsageError("--file-size: a disk that is measured itself has no scratch file")
     other = None if target_memory is None else parse_size(target_memory, "--target-memory")
     return file_size(size, memory_bytes(live_host()), other)
 
@@ -142,23 +131,6 @@ def _parse_places(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
             raise UsageError(f"--place {pair}: section {name} is named twice")
         found[name] = str(Path(directory).resolve())
     return tuple(found.items())
-
-
-def _raw_device(
-    target: Path | None, path: Path | None, serial: str | None, *, allow_raw_writes: bool
-) -> RawDevice | None:
-    if path is None:
-        if serial is not None or allow_raw_writes:
-            raise UsageError("--confirm-serial and --allow-raw-writes belong to --raw-device")
-        return None
-    if target is not None:
-        raise UsageError("--target and --raw-device exclude each other")
-    if not serial:
-        raise UsageError(
-            "--raw-device needs --confirm-serial SERIAL, so that no other disk is meant",
-            hint="advisor scan --json prints the serial number of each disk",
-        )
-    return RawDevice(str(path.absolute()), serial, allow_raw_writes)
 
 
 def choose_workloads(names: Sequence[str] = (), threads: str | None = None) -> tuple[str, ...]:
@@ -193,8 +165,8 @@ def measure_series(
             options=options,
             progress=progress,
         )
-    if not (settings.target or settings.raw):
-        raise UsageError("nothing to measure on", hint="--target DIR, --raw-device DEV, or --command CMD")
+    if not settings.target:
+        raise UsageError("nothing to measure on", hint="--target DIR or --command CMD")
     return bench.bench(live_host(), workloads, settings, options=options, progress=progress)
 
 

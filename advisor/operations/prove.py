@@ -191,10 +191,9 @@ def measure_noise(
     if command is not None:
         return proofs.noise_floor(live_host(), (), settings, command=command, options=options, progress=progress)
     claims_for(workloads)
-    if settings.raw is not None or second is not None:
+    if second is not None:
         need_root()
-    # A disk itself is only read.
-    usual = "infoscale.4k-rand-r100" if settings.raw else "infoscale.4k-rand-rw50" if settings.target else "net.tcp-64k"
+    usual = "infoscale.4k-rand-rw50" if settings.target else "net.tcp-64k"
     return proofs.noise_floor(
         live_host(), workloads or [usual], settings, second=second, options=options, progress=progress
     )

@@ -4,7 +4,6 @@ The rooms, in the order in which a session walks through them::
 
     workloads   what can be measured (catalogue)
     target      the file system and the device behind ``--target``
-    raw_device  a disk itself in its place: what is refused, and the hold on it
     scratch     the one file that fio may touch
     covariates  what else the host was doing (the gate, and the blind contamination check)
     process     a process that is bounded in time and ends with us
@@ -13,7 +12,6 @@ The rooms, in the order in which a session walks through them::
     network     one micro-run between two hosts, both ends counted
     path        which way is measured, and whether it carries what an arm says
     remount     remounts the target between the arms
-    credits     what a session uses of a volume's burst bucket
     schedule    how many pairs, which looks, which significance level, how many bytes
     arms        the change under test: activated, made to act, undone
     protocol    the session: claims, gate, scratch, warm-up, pairs, looks, restore

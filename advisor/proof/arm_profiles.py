@@ -267,7 +267,7 @@ def measure_values(
 def _measurable(workloads: Sequence[str], settings: Settings, means: Means) -> tuple[str, ...]:
     if means.command is not None:
         return (COMMAND_WORKLOAD,)
-    has_target = bool(settings.target or settings.raw)
+    has_target = bool(settings.target)
     return measurable_claims(workloads, has_target=has_target, has_peer=means.second is not None)
 
 
@@ -378,9 +378,8 @@ def _measure_arms(
         if means.command is not None:
             seconds = ground.runner.try_out(stop) if isinstance(ground.runner, RunsCommand) else None
             schedule = _make_schedule(arms, loads, settings, ground.target, ablation, run_seconds=seconds)
-        count = schedule.arms
         notes = (
-            *layout_notes(host, ground.target, schedule, settings, workloads, arms=count),
+            *layout_notes(host, ground.target, schedule),
             *(note for check in paths.values() for note in path_notes(check)),
             *hidden,
         )
@@ -404,7 +403,6 @@ def _measure_arms(
             notes=tuple(dict.fromkeys(notes)),
             peer_ssh=target.peer_ssh,
             peer_address=target.peer_address,
-            raw_device=target.raw,
             options=tuple(options),
             command=None if means.command is None else means.command.command,
             ablation=ablation,
@@ -491,7 +489,6 @@ def _make_schedule(
         budget_seconds=None if is_untried else settings.budget_seconds,
         byte_budget=settings.byte_budget,
         scratch_bytes=settings.scratch_bytes,
-        is_raw=target.raw is not None,
         files=1 + len(settings.places),
         arms=len(arms) + 1 if ablation is None else run_count(ablation.words),
     )

@@ -26,15 +26,14 @@ from advisor.proof.records import FioRun
 from advisor.proof.schedule import Schedule
 from advisor.proof.scratch import require_space
 from advisor.proof.series import Bench, Round, Series, summarise_series
-from advisor.proof.session import chosen_mode, chosen_target, layout_notes
+from advisor.proof.session import chosen_mode, layout_notes
 from advisor.proof.session_runner import Progress, ProgressEvent, SessionRunner, Settings, require_calm, silent
 from advisor.proof.sizes import thread_counts
-from advisor.proof.target import MeasuredTarget
+from advisor.proof.target import MeasuredTarget, read_target
 from advisor.proof.workloads import Pattern, command_pattern, get_workload
 
 DEFAULT_WORKLOADS = ("infoscale.4k-rand-rw50", "iometer.maxtp-r100")
 """Small random I/O one at a time, and large reads with many outstanding."""
-READING_WORKLOADS = ("infoscale.4k-rand-r100", "iometer.maxtp-r100")
 """The same for a disk itself, where nothing is to be written."""
 
 
@@ -65,13 +64,13 @@ def bench(
     result after a signal.
     """
     if command is None:
-        names = require_workloads(workloads or (DEFAULT_WORKLOADS if settings.raw is None else READING_WORKLOADS))
+        names = require_workloads(workloads or DEFAULT_WORKLOADS)
         patterns = [get_workload(name) for name in names]
     else:
         names, patterns = (COMMAND_WORKLOAD,), [command_pattern(command)]
     runner = runner or FioProcess()
     with caught_signals() as stop:
-        target = target or chosen_target(host, settings, names)
+        target = target or read_target(host, settings.target)
         version = "" if command is not None else read_version(runner, stop)
         plan = _make_schedule(patterns, settings, target)
         if plan.scratch_bytes:
@@ -93,10 +92,9 @@ def bench(
             host=read_identity(host),
             gate=gate,
             forced=bool(gate.busy),
-            raw_device=target.raw,
             options=tuple(options),
             command=command,
-            notes=tuple(layout_notes(host, target, plan, settings, names, arms=1)),
+            notes=tuple(layout_notes(host, target, plan)),
         )
         event = ProgressEvent("plan", 0, plan.pairs, plan.predicted_seconds, schedule=plan, workloads=len(names))
         progress(event)
@@ -134,7 +132,6 @@ def _make_schedule(
         budget_seconds=None if _is_untried(patterns, run_seconds) else settings.budget_seconds,
         byte_budget=settings.byte_budget,
         scratch_bytes=settings.scratch_bytes,
-        is_raw=target.raw is not None,
         files=1 + len(settings.places),
         arms=1,
     )

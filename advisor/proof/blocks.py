@@ -35,7 +35,6 @@ from advisor.proof.statistics import (
     signed_rank,
     step_down,
 )
-from advisor.proof.target import RawDevice
 from advisor.proof.workloads import NULL_CONTROL, get_workload
 
 NONE = "none"
@@ -129,7 +128,6 @@ class ArmsSession(msgspec.Struct, frozen=True):
     restored: bool = True
     peer_ssh: str | None = None
     peer_address: str | None = None
-    raw_device: RawDevice | None = None
     options: tuple[str, ...] = ()
     """The other options of the call, word by word: with them it measures the same again."""
     command: OwnCommand | None = None

@@ -25,7 +25,6 @@ from advisor.proof.covariates import (
 )
 from advisor.proof.interrupt import Stop
 from advisor.proof.other_processes import name_storage_users, sample_processes
-from advisor.proof.raw_device import hold_device
 from advisor.proof.records import Arm, FioRun
 from advisor.proof.schedule import RESERVE_SECONDS, WARM_UP_RUNS, Schedule
 from advisor.proof.scratch import MIB, Area, Keep, Scratch, make_scratch
@@ -101,9 +100,7 @@ class Measurer:
     # -- scratch file --------------------------------------------------------------------------------------------
 
     def make_scratch(self) -> None:
-        """The scratch file, where the layout has one, with its writeback waited for; or the hold on a disk."""
-        if self._target.raw is not None and self._schedule.device_bytes:
-            self.scratch = hold_device(self._host, self._target.raw)
+        """Make the scratch file, where the layout has one, and wait for its writeback."""
         size_bytes = self._schedule.scratch_bytes
         if not size_bytes:
             return
@@ -150,7 +147,7 @@ class Measurer:
         self._stop.check()
         schedule = self._schedule
         scratch = self.scratch if workload.needs_scratch else None
-        job = fio.FioJob(workload, seconds, schedule.area_bytes, schedule.run_write_bytes, options)
+        job = fio.FioJob(workload, seconds, schedule.scratch_bytes, schedule.run_write_bytes, options)
         if scratch is not None:
             job = msgspec.structs.replace(job, file_name=scratch.file_name, is_read_only=scratch.is_read_only)
         before = read_counters(self._host, self._target.device, time.monotonic())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -36,9 +35,9 @@ from advisor.proof.records import (
 )
 from advisor.proof.relevance import class_of, require_visible, toggle_class
 from advisor.proof.remount import Remount, make_remount
-from advisor.proof.session import chosen_target, prove, self_test
+from advisor.proof.session import prove, self_test
 from advisor.proof.session_runner import Progress, Settings, silent
-from advisor.proof.target import MeasuredTarget
+from advisor.proof.target import MeasuredTarget, read_target
 from advisor.proof.workloads import get_workload
 from advisor.transaction.journal import Store
 from advisor.transaction.requests import refuse_while_one_waits
@@ -126,8 +125,8 @@ class Ground(msgspec.Struct, frozen=True):
 def ground_for(host: Host, claims: Sequence[str], settings: Settings, second: SecondHost | None) -> Ground:
     """Target and runner for these workloads, the peer asked and tried. Raises UsageError and RefusedError."""
     workloads = [get_workload(name) for name in claims]
-    has_target = bool(settings.target or settings.raw)
-    target = chosen_target(host, settings, claims) if has_target else None
+    has_target = bool(settings.target)
+    target = read_target(host, settings.target) if has_target else None
     if second is None:
         assert target is not None, "without a peer only what has a target is measured"
         return Ground(target, FioProcess())
@@ -198,7 +197,7 @@ def noise_floor(
             options=options,
             progress=progress,
         )
-    has_target = bool(settings.target or settings.raw)
+    has_target = bool(settings.target)
     claims = measurable_claims(workloads, has_target=has_target, has_peer=second is not None)
     ground = ground_for(host, claims, settings, second)
     return self_test(
@@ -238,7 +237,7 @@ def prove_profile(
     if command is None:
         claims = measurable_claims(
             workloads or profile.proof.claims,
-            has_target=bool(settings.target or settings.raw),
+            has_target=bool(settings.target),
             has_peer=second is not None,
             are_chosen=bool(workloads),
         )
@@ -388,7 +387,7 @@ def fio_node(profile: Profile, settings: Settings, facts: Facts) -> int | None:
         return None
     mounts = {mount: one.device for one in facts.filesystems for mount in one.mountpoints}
     inside = [mount for mount in mounts if f"{settings.target}/".startswith(f"{mount.rstrip('/')}/")]
-    device = os.path.realpath(settings.raw.path) if settings.raw else mounts[max(inside, key=len)] if inside else None
+    device = mounts[max(inside, key=len)] if inside else None
     node = node_of(device, facts) if device is not None else None
     if node is None:
         raise RefusedError(
@@ -408,9 +407,7 @@ def reconnect_hook(
         return _by_command(host, means.reconnect)
     if not means.allow_remount:
         return None
-    if target.raw is not None or not any(
-        subject.pattern_of(name).needs_scratch for name in measured_workloads(subject)
-    ):
+    if not any(subject.pattern_of(name).needs_scratch for name in measured_workloads(subject)):
         raise UsageError("--allow-remount: nothing is measured on a mount", hint="leave it out")
     assert profile.proof is not None
     if profile.proof.reconnect is None:

@@ -19,7 +19,6 @@ from advisor.proof.identity import HostIdentity
 from advisor.proof.metrics import CLAIMABLE, METRICS, Metric, MetricName, RunFigures
 from advisor.proof.own_command import COMMAND_WORKLOAD, LIVE_WORKLOAD, OWN_WORKLOADS, OwnCommand
 from advisor.proof.schedule import Mode, Schedule
-from advisor.proof.target import RawDevice
 from advisor.proof.workloads import NULL_CONTROL, Pattern, command_pattern, get_measured, get_workload
 
 Arm = Literal["A", "B"]
@@ -185,7 +184,6 @@ class Session(msgspec.Struct, frozen=True):
     peer_ssh: str | None = None
     peer_address: str | None = None
     host: HostIdentity | None = None
-    raw_device: RawDevice | None = None
     values: tuple[ArmSetting, ...] | None = None
     judged_by: Literal["run", "pair"] = "run"
     holds: tuple[Hold, ...] = ()

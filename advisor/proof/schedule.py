@@ -71,8 +71,7 @@ class Schedule(msgspec.Struct, frozen=True):
 
     ``run_write_bytes`` bounds what each writing run may write; ``predicted_bytes`` is the sum of those bounds and
     the filling of the scratch file, repeats excepted, which draw on what is left of ``byte_budget``. With one arm
-    (``bench``) a pair is a round: one run of each workload. ``device_bytes`` is the size of a disk that is measured
-    itself; then there is no scratch file.
+    (``bench``) a pair is a round: one run of each workload.
     """
 
     mode: ModeName
@@ -87,20 +86,8 @@ class Schedule(msgspec.Struct, frozen=True):
     predicted_seconds: float
     pair_seconds: float
     arms: int = 2
-    device_bytes: int = 0
     test: SequentialTest = "looks"
     """How the looks are paid for: each at the level ``alpha``, or after every pair out of ``alpha`` for the session."""
-
-    @property
-    def area_bytes(self) -> int:
-        """What fio moves on: the scratch file, or the disk itself."""
-        return self.scratch_bytes or self.device_bytes
-
-
-def io_seconds(schedule: Schedule, workloads: Sequence[Pattern], arms: int = 2) -> float:
-    """How long fio runs on the scratch file at most, in seconds: warm-up, pairs, and all repeats."""
-    runs = WARM_UP_RUNS + math.ceil(schedule.pairs * (1 + REPEAT_SHARE))
-    return runs * arms * sum(workload.needs_scratch for workload in workloads) * schedule.seconds_per_run
 
 
 def looks_for(pairs: int, mode: Mode) -> tuple[int, ...]:
@@ -146,24 +133,21 @@ def make_schedule(
     budget_seconds: float | None = None,
     byte_budget: int | None = None,
     scratch_bytes: int | None = None,
-    is_raw: bool = False,
     arms: int = 2,
     files: int = 1,
     test: SequentialTest = "looks",
 ) -> Schedule:
     """Lay a session out. ``place_seconds`` is what applying an arm and settling takes; one of a single arm has
     no looks but the last. With the test ``any-time`` there is a look after every pair from the eighth. ``files`` is the
-    number of scratch files, each of the same size. With ``is_raw`` the whole device stands where a scratch file would.
+    number of scratch files, each of the same size.
 
     Raises RefusedError where the budget in seconds has no room for one pair, or the one in bytes none for the runs.
     """
     # The byte budget: what the user gave, or the smaller of 8 GiB and 1 % of the device.
     budget = byte_budget if byte_budget is not None else min(DEFAULT_BYTE_BUDGET, int(device_bytes * DEVICE_SHARE))
     area = scratch_bytes if scratch_bytes is not None else _scratch_size(mode, budget)
-    area = device_bytes if is_raw else area
-    area = area if any(workload.needs_scratch for workload in workloads) else 0
-    size = 0 if is_raw else area
-    _require_room(area, workloads)
+    size = area if any(workload.needs_scratch for workload in workloads) else 0
+    _require_room(size, workloads)
     each = pair_seconds(workloads, mode, place_seconds, arms)
     warm_up = arms * (place_seconds + len(workloads) * WARM_UP_RUNS * (mode.seconds + _overhead_seconds(workloads)))
     fixed = files * size / FILL_BYTES_PER_SECOND + warm_up + RESERVE_SECONDS
@@ -195,7 +179,6 @@ def make_schedule(
         predicted_seconds=min(fixed + pairs * each + hold, math.inf if budget_seconds is None else budget_seconds),
         pair_seconds=each,
         arms=arms,
-        device_bytes=area if is_raw else 0,
         test="any-time" if is_any_time else "looks",
     )
 

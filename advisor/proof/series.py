@@ -19,7 +19,6 @@ from advisor.proof.own_command import COMMAND_WORKLOAD, OwnCommand
 from advisor.proof.records import Ended, FioRun
 from advisor.proof.schedule import Schedule
 from advisor.proof.statistics import holm, median
-from advisor.proof.target import RawDevice
 from advisor.proof.two_sample import (
     MINIMUM_RUNS,
     coefficient_of_variation,
@@ -71,7 +70,6 @@ class Series(msgspec.Struct, frozen=True):
     ended: Ended = "complete"
     seconds: float = 0.0
     bytes_written: int = 0
-    raw_device: RawDevice | None = None
     options: tuple[str, ...] = ()
     """The other options of the call, word by word: with them it measures the same again."""
     command: OwnCommand | None = None

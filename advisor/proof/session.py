@@ -17,12 +17,10 @@ from advisor.host import Host
 from advisor.proof import schedule as scheduling
 from advisor.proof.arms import Reconnect, Toggle
 from advisor.proof.covariates import memory_bytes, read_gate
-from advisor.proof.credits import credit_notes
 from advisor.proof.fio import FioProcess, FioRunner, RunsCommand, read_version
 from advisor.proof.identity import read_identity
 from advisor.proof.interrupt import caught_signals
 from advisor.proof.own_command import OwnCommand
-from advisor.proof.raw_device import NEVER_WRITTEN, permit_writes, read_raw_target
 from advisor.proof.records import (
     Arm,
     ArmSetting,
@@ -97,15 +95,8 @@ def reconnects_itself(subject: ProofSubject) -> bool:
 def plan_session(host: Host, subject: ProofSubject, toggle: Toggle, settings: Settings) -> Schedule:
     """What a session would do: pairs, looks, predicted seconds and bytes. Reads only, and raises as `prove` does."""
     subject = resolve_subject(subject, MODES[settings.mode])
-    target = chosen_target(host, settings, measured_workloads(subject))
+    target = read_target(host, settings.target)
     return _make_schedule(subject, toggle, settings, target)
-
-
-def chosen_target(host: Host, settings: Settings, workloads: Iterable[str]) -> MeasuredTarget:
-    """The directory or the disk that the user chose, for these workloads. Raises RefusedError."""
-    if settings.raw is None:
-        return read_target(host, settings.target)
-    return read_raw_target(host, permit_writes(settings.raw, map(get_measured, workloads)))
 
 
 def chosen_mode(settings: Settings) -> Mode:
@@ -142,7 +133,6 @@ def _make_schedule(
         budget_seconds=None if is_untried else settings.budget_seconds,
         byte_budget=settings.byte_budget,
         scratch_bytes=settings.scratch_bytes,
-        is_raw=target.raw is not None,
         files=1 + len(settings.places),
         test=settings.test,
     )
@@ -173,7 +163,7 @@ def prove(
     subject = resolve_subject(subject, MODES[settings.mode])
     runner = runner or FioProcess()
     with caught_signals() as stop:
-        target = target or chosen_target(host, settings, measured_workloads(subject))
+        target = target or read_target(host, settings.target)
         can_reconnect = reconnect is not None or reconnects_itself(subject)
         require_measurable(subject, toggle, target, settings, can_reconnect=can_reconnect)
         version = "" if subject.command else read_version(runner, stop)
@@ -200,10 +190,9 @@ def prove(
             host=read_identity(host),
             self_test=settings.self_test,
             attempts=settings.attempts,
-            notes=(*layout_notes(host, target, plan, settings, measured_workloads(subject)), *notes),
+            notes=(*layout_notes(host, target, plan), *notes),
             peer_ssh=target.peer_ssh,
             peer_address=target.peer_address,
-            raw_device=target.raw,
             judged_by="pair",
             options=tuple(options),
             values=None if values is None else tuple(values),
@@ -212,22 +201,12 @@ def prove(
         return Conductor(host, target, toggle, settings, session, runner, stop, progress, reconnect).run()
 
 
-def layout_notes(
-    host: Host, target: MeasuredTarget, plan: Schedule, settings: Settings, workloads: Iterable[str], arms: int = 2
-) -> Iterable[str]:
-    """What the layout on this host cannot show, and what it costs. Raises RefusedError where that is too much."""
-    yield from credit_notes(
-        host,
-        target.device,
-        settings.volume,
-        scheduling.io_seconds(plan, [get_measured(name) for name in workloads], arms),
-    )
+def layout_notes(host: Host, target: MeasuredTarget, plan: Schedule) -> Iterable[str]:
+    """Yield what the layout on this host cannot show."""
     memory = memory_bytes(host)
     if plan.scratch_bytes and memory is not None and plan.scratch_bytes < 2 * memory:
         # caches of the array, the hypervisor or the server are out of sight; its size can only be guessed
         yield "cache-assisted: the scratch file is smaller than twice the memory, so caches below may answer"
-    if plan.device_bytes:
-        yield NEVER_WRITTEN
     if plan.scratch_bytes:
         for directory in left_behind(target):
             yield f"{directory} was left by a session that was killed (rm -r), unless one is running there now"

@@ -21,7 +21,6 @@ from advisor.proof.archive import Result
 from advisor.proof.arms import Arms, Reconnect, Toggle
 from advisor.proof.blocks import ArmBlock
 from advisor.proof.covariates import CalmGate
-from advisor.proof.credits import EbsVolume
 from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.measurer import MeasurePace, Measurer, is_under_pressure, lamps_of, place_targets
 from advisor.proof.own_command import COMMAND_WORKLOAD
@@ -30,7 +29,7 @@ from advisor.proof.records import Arm, Ended, FioRun, Hold, Pair, Proof, Session
 from advisor.proof.schedule import CONTROL_SECONDS, HOLD_SECONDS, REPEAT_SHARE, ModeName, Schedule, SequentialTest
 from advisor.proof.scratch import DEFAULT_KEEP, Keep
 from advisor.proof.series import Round
-from advisor.proof.target import MeasuredTarget, RawDevice
+from advisor.proof.target import MeasuredTarget
 from advisor.proof.verdict import decide_session, is_settled
 from advisor.proof.workloads import Pattern, get_workload
 
@@ -54,13 +53,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     target: str = ""
-    raw: RawDevice | None = None
     mode: ModeName = "default"
     pairs: int | None = None
     test: SequentialTest = "looks"
     budget_seconds: float | None = None
     byte_budget: int | None = None
-    volume: EbsVolume | None = None
     scratch_bytes: int | None = None
     places: tuple[tuple[str, str], ...] = ()
     seconds: float | None = None

@@ -44,24 +44,12 @@ class TargetMount(msgspec.Struct, frozen=True):
     options: tuple[str, ...]
 
 
-class RawDevice(msgspec.Struct, frozen=True):
-    """A whole disk that is measured directly (`advisor.proof.raw_device`): its device node, its serial number as the
-    user gave it, and whether it may be written to. ``name`` is the kernel's, ``number`` its major and minor number."""
-
-    path: str
-    serial: str
-    may_write: bool = False
-    name: str = ""
-    number: tuple[int, int] = (0, 0)
-    size_bytes: int = 0
-
-
 class MeasuredTarget(msgspec.Struct, frozen=True):
     """Where the scratch file will be. ``device`` is the kernel name in diskstats, ``None`` where there is no
     block device; ``size_bytes`` and ``free_bytes`` are the file system's, ``free_bytes`` as an ordinary user's.
 
     Where a second host takes part, ``peer_ssh`` is what ssh calls it and ``peer_address`` what is measured; without
-    local storage, `advisor.proof.path.peer_target` stands in. ``raw`` is given where there is no file system.
+    local storage, `advisor.proof.path.peer_target` stands in.
     """
 
     path: str
@@ -74,7 +62,6 @@ class MeasuredTarget(msgspec.Struct, frozen=True):
     free_bytes: int
     peer_ssh: str | None = None
     peer_address: str | None = None
-    raw: RawDevice | None = None
 
 
 _NETWORK_DEVICES = lazy_regex(r"(?:drbd|nbd|rbd)[0-9]+(?:p[0-9]+)?|etherd!.*")

@@ -21,8 +21,9 @@ from advisor.proof.metrics import METRICS, Metric
 from advisor.proof.own_command import COMMAND_WORKLOAD, OwnCommand
 from advisor.proof.relevance import class_of, require_visible
 from advisor.proof.schedule import MODES, RESERVE_SECONDS, WARM_UP_RUNS, Schedule, looks_for, make_schedule
-from advisor.proof.session import PLACE_SECONDS, chosen_mode, chosen_target
+from advisor.proof.session import PLACE_SECONDS, chosen_mode
 from advisor.proof.session_runner import Settings
+from advisor.proof.target import read_target
 from advisor.proof.tuning_records import TunePattern, TuneSession
 from advisor.proof.workloads import get_workload
 
@@ -126,7 +127,7 @@ class PatternLoad:
             scratch_bytes=pattern.scratch_bytes,
             byte_budget=pattern.byte_budget,
         )
-        self._target = chosen_target(host, self._settings, self.claims)
+        self._target = read_target(host, self._settings.target)
         self._measurer: Measurer | None = None
 
     def require_shown(self, host: Host, plan: Plan, proof: ProofDeclaration) -> None:

@@ -186,10 +186,7 @@ def _words_again(result: ArmsProof) -> Iterable[str]:
         yield from ("advisor", "prove", f"--arms={','.join(result.arms)}")
     if session.command is not None:
         pass
-    elif session.raw_device is not None:
-        yield f"--raw-device={shell_quote(session.raw_device.path)}"
-        yield f"--confirm-serial={shell_quote(session.raw_device.serial)}"
-    elif session.peer_ssh is None or session.schedule.area_bytes:
+    elif session.peer_ssh is None or session.schedule.scratch_bytes:
         yield f"--target={shell_quote(session.target)}"
     if session.peer_ssh is not None:
         yield f"--peer-ssh={shell_quote(session.peer_ssh)}"

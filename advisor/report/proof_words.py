@@ -407,22 +407,13 @@ def _active_arm(proof: Proof) -> tuple[Piece, ...]:
 
 
 def scratch_words(of: Session | Series) -> str:
-    """What became of the scratch file; of a disk that was measured itself, what was done to it."""
-    if of.raw_device is not None and of.schedule.device_bytes:
-        done = "was written to: what it held is gone" if of.raw_device.may_write else "was read only"
-        return f"no file; {of.raw_device.path} itself {done}"
+    """Return what became of the scratch file."""
     return "file removed" if of.schedule.scratch_bytes else "none was needed"
 
 
 def place_options(of: Session | Series) -> Iterable[str]:
-    """The options that name what was measured."""
-    if of.raw_device is None:
-        yield f"--target={shell_quote(of.target)}"
-        return
-    yield f"--raw-device={shell_quote(of.raw_device.path)}"
-    yield f"--confirm-serial={shell_quote(of.raw_device.serial)}"
-    if of.raw_device.may_write:
-        yield "--allow-raw-writes"
+    """Yield the options that name what was measured."""
+    yield f"--target={shell_quote(of.target)}"
 
 
 def _order_words(proof: Proof) -> str:
@@ -445,7 +436,7 @@ def _words_of_command(proof: Proof) -> Iterable[str]:
     session = proof.session
     yield from ("advisor", "prove")
     yield from ("--self-test",) if session.self_test else map(shell_quote, proof.words or (proof.profile,))
-    if session.subject.command is None and (session.peer_ssh is None or session.schedule.area_bytes):
+    if session.subject.command is None and (session.peer_ssh is None or session.schedule.scratch_bytes):
         yield from place_options(session)
     if session.peer_ssh is not None:
         yield f"--peer-ssh={shell_quote(session.peer_ssh)}"
