@@ -18,10 +18,9 @@ from advisor.observe.rates import link_rates
 from advisor.observe.span import CounterSpan
 from advisor.report.format import format_timestamp, natural
 from advisor.report.html import Raw, html_environment, style_hash
-from advisor.report.picture.content import host_picture
+from advisor.report.picture.content import LEVELS, add_loads, host_picture
 from advisor.report.picture.described import describe_picture
 from advisor.report.picture.drawing import draw_sheet, write_legend
-from advisor.report.picture.loads import LEVELS, add_loads
 from advisor.report.picture.page import list_sheets
 from advisor.report.picture.records import Place
 from advisor.report.scan_summary import provenance_text

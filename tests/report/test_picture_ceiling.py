@@ -9,7 +9,7 @@ from advisor.facts.host_facts import scan
 from advisor.limits.declared import parse_declared
 from advisor.limits.host_records import Binding, HostCeiling, StageSum
 from advisor.operations.pictures import find_services, host_ceiling
-from advisor.report.picture.ceiling import ceiling_picture
+from advisor.report.picture.content import ceiling_picture
 from advisor.report.picture.page import picture_page, picture_svg
 from advisor.rules.registry import judge
 from tests import beegfs_server

@@ -14,7 +14,7 @@ import pytest
 from advisor.diagnosis.diagnose import diagnose
 from advisor.diagnosis.observation import read_context
 from advisor.host.provenance import Provenance
-from advisor.report.picture.loads import LEVELS, load_level
+from advisor.report.picture.content import LEVELS, load_level
 from advisor.report.why_page import why_page
 from tests.diagnosis.cases import CASES
 from tests.diagnosis.moments import Disk, Link, Machine, host_at, span_of

@@ -4,34 +4,38 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Final
 
 import msgspec
 
 from advisor.facts.array import Array
 from advisor.facts.disks import Disk
-from advisor.facts.host_facts import Facts
 from advisor.report.devices import group_disks, pcie_shape
 from advisor.report.folding import FOLD_FROM, merge_texts, text_shape
-from advisor.report.format import natural, ranked, runs
-from advisor.report.picture.arrays import Stacking
-from advisor.report.picture.links import bound_blocks
-from advisor.report.picture.places import PictureFacts, home_place, known_nodes
-from advisor.report.picture.records import UNKNOWN_KEY, Look, PictureBlock, Place, Tile, Words
-from advisor.report.picture.wording import BELOW, first_names, is_below, limit_words, node_words, pcie_words
+from advisor.report.format import natural, runs
+from advisor.report.picture.records import Crossing, End, Look, PictureBlock, Place, Tile, Words
+from advisor.report.picture.scene import (
+    BELOW,
+    Scene,
+    bound_blocks,
+    by_key,
+    first_names,
+    home_place,
+    known_nodes,
+    lowest_arrays,
+    node_words,
+    own_runs,
+    words_of,
+)
 from advisor.report.units import format_binary, format_decimal, times
 from advisor.rules.drive_health import list_failures
 
-MAX_TILES: Final = 24
-MAX_BLOCKS: Final = 20
-_MAX_NAMED: Final = 3
-_MAX_DEPTH: Final = 3
-_FOLD_ARRAYS_FROM: Final = 5
-_POOR: Final = frozenset({"degraded", "failed", "recovering", "inactive", "suspended"})
+MAX_TILES = 24
+_MAX_NAMED = 3
+_POOR = frozenset({"degraded", "failed", "recovering", "inactive", "suspended"})
 
 
 class DriveGroup(msgspec.Struct, frozen=True):
-    """Drives of one panel that belong to the same arrays, or to none and are alike."""
+    """Drives of a panel that belong to the same arrays, or to none and are alike."""
 
     arrays: tuple[Array, ...]
     disks: tuple[Disk, ...]
@@ -44,326 +48,310 @@ class DriveGroup(msgspec.Struct, frozen=True):
     def names(self) -> tuple[str, ...]:
         return tuple(disk.name for disk in self.disks)
 
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        return (*(array.name for array in self.arrays), *self.names)
 
-class View(msgspec.Struct, frozen=True):
-    """One panel: what is around it, how arrays lie on drives, and what most of its drives have in common."""
-
-    around: PictureFacts
-    stack: Stacking
-    like: tuple[str, ...]
+    def across(self, scene: Scene) -> list[Array]:
+        return [array for array in scene.across if not frozenset(self.names).isdisjoint(array.disks)]
 
 
-def groups_of(around: PictureFacts, stack: Stacking, place: Place) -> tuple[DriveGroup, ...]:
-    """The drives of a panel: those in arrays first, in the order of the arrays."""
-    own = [disk for disk in around.facts.disks if around.place(disk.numa_node) == place]
-    by_arrays: dict[tuple[str, ...], list[Disk]] = {}
-    arrays: dict[tuple[str, ...], tuple[Array, ...]] = {}
-    for disk in own:
-        found = stack.direct.get(disk.name, ())
-        key = tuple(array.device for array in found)
-        arrays[key] = found
-        by_arrays.setdefault(key, []).append(disk)
-    free = group_disks(by_arrays.pop((), []))
-    held = sorted(by_arrays, key=lambda key: [(natural(array.name), array.name) for array in arrays[key]])
-    return (
-        *(
-            DriveGroup(arrays[key], tuple(sorted(by_arrays[key], key=lambda disk: (natural(disk.name), disk.name))))
-            for key in held
-        ),
-        *(DriveGroup((), disks) for disks in free),
+def groups_of(scene: Scene, place: Place) -> list[DriveGroup]:
+    """Return the drives of a panel: those in arrays first, in the order of the arrays."""
+    own = _own_disks(scene, place)
+    held = by_key(
+        (disk for disk in own if disk.name in scene.direct),
+        lambda disk: tuple(array.device for array in scene.direct[disk.name]),
     )
+    groups = [
+        DriveGroup(scene.direct[disks[0].name], tuple(sorted(disks, key=lambda disk: (natural(disk.name), disk.name))))
+        for disks in held
+    ]
+    groups.sort(key=lambda group: [(natural(array.name), array.name) for array in group.arrays])
+    free = group_disks(disk for disk in own if disk.name not in scene.direct)
+    return [*groups, *(DriveGroup((), disks) for disks in free)]
 
 
-def usual(around: PictureFacts, place: Place) -> tuple[str, ...]:
-    """Model, size and PCIe link that most drives of a panel have in common, printed once; empty where few do."""
-    own = [disk for disk in around.facts.disks if around.place(disk.numa_node) == place]
-    counts = Counter(_disk_likeness(around, disk) for disk in own)
-    most, count = counts.most_common(1)[0] if counts else ((), 0)
-    return most if count >= FOLD_FROM else ()
+def _own_disks(scene: Scene, place: Place) -> list[Disk]:
+    return [disk for disk in scene.facts.disks if scene.place(disk.numa_node) == place]
 
 
-def usual_words(around: PictureFacts, place: Place) -> tuple[str, ...]:
-    """The same as what stands above the drives."""
-    own = [disk for disk in around.facts.disks if around.place(disk.numa_node) == place]
-    like = usual(around, place)
-    count = sum(_disk_likeness(around, disk) == like for disk in own)
+def _usual(scene: Scene, place: Place) -> tuple[tuple[str, ...], int]:
+    """Return model, size and PCIe link that most drives of a panel have in common, and how many; none if few do."""
+    counts = Counter(_likeness(scene, disk) for disk in _own_disks(scene, place))
+    most, count = max(counts.items(), key=lambda item: item[1], default=((), 0))
+    return (most, count) if count >= FOLD_FROM else ((), 0)
+
+
+def usual_words(scene: Scene, place: Place) -> tuple[str, ...]:
+    """Return the text above the drives about most of them."""
+    like, count = _usual(scene, place)
     return (f"{count} × {like[0]}", *like[1:]) if like else ()
 
 
-def _disk_likeness(around: PictureFacts, disk: Disk) -> tuple[str, ...]:
-    words = "" if around.is_real and is_below(disk.pcie) else pcie_words(disk.pcie, real=around.is_real)
-    return (_disk_words(disk), *([words] if words else []))
+def _likeness(scene: Scene, disk: Disk) -> tuple[str, ...]:
+    words = "" if scene.is_slow(disk.pcie) else scene.pcie_words(disk.pcie)
+    return (_disk_words(disk), words) if words else (_disk_words(disk),)
 
 
-def drive_blocks(around: PictureFacts, stack: Stacking, place: Place) -> tuple[PictureBlock, ...]:
-    """The blocks of a panel: each array of arrays before what it rests on here, then the rest."""
-    groups = groups_of(around, stack, place)
-    uppers = _upper_arrays(around, stack, place)
-    blocks = _nest_blocks(View(around, stack, usual(around, place)), uppers, groups, 0)
-    if place == (UNKNOWN_KEY if around.only is None else around.only):
-        for array in stack.diskless:
-            block = _upper_block(around, [array], 0)
-            blocks.append(
-                msgspec.structs.replace(block, lines=(*block.lines, Words(("its drives are unknown",), "quiet")))
-            )
-    return bound_blocks(around, blocks, MAX_BLOCKS, "drive group")
-
-
-def _upper_arrays(around: PictureFacts, stack: Stacking, place: Place) -> list[list[Array]]:
-    """Arrays of arrays that belong to this panel, the widest first; those on the same drives together."""
-    groups: dict[frozenset[str], list[Array]] = {}
-    for array in stack.upper:
-        if home_place(around.disk_places(array.disks)) == place:
-            groups.setdefault(frozenset(array.disks), []).append(array)
-    return sorted(groups.values(), key=lambda group: (-len(group[0].disks), natural(group[0].name)))
+def drive_blocks(scene: Scene, place: Place) -> tuple[PictureBlock, ...]:
+    """Return the blocks of a panel: each array of arrays before those that it rests on here, then the rest."""
+    near = {array.device for arrays in scene.direct.values() for array in arrays}
+    upper = [
+        array
+        for array in scene.arrays
+        if array.device not in near and home_place(scene.disk_places(array.disks)) == place
+    ]
+    # Those on the same drives together, the widest first.
+    uppers = by_key(upper, lambda array: frozenset(array.disks))
+    uppers.sort(key=lambda group: (-len(group[0].disks), natural(group[0].name)))
+    blocks = _nest_blocks(scene, _usual(scene, place)[0], uppers, groups_of(scene, place), 0)
+    lost = Words(("its drives are unknown",), "quiet")
+    rest = [array for array in scene.facts.arrays if array not in scene.arrays] if place == scene.nowhere else []
+    rest.sort(key=lambda array: (natural(array.name), array.name))
+    blocks += [_upper_block(scene, [array], 0, lost) for array in rest]
+    return bound_blocks(scene, blocks, 20, "drive group")
 
 
 def _nest_blocks(
-    view: View, uppers: Sequence[list[Array]], groups: Sequence[DriveGroup], depth: int
+    scene: Scene, like: Sequence[str], uppers: Sequence[list[Array]], groups: Sequence[DriveGroup], depth: int
 ) -> list[PictureBlock]:
-    """What lies below the widest array of arrays, further in than it, and then what does not."""
+    """Return the blocks below the widest array of arrays, further in, and then the others."""
     if not uppers:
-        # A block per group; from five alike arrays on, one for all of them.
-        kinds: dict[Hashable, list[DriveGroup]] = {}
-        for group in groups:
-            kinds.setdefault(_group_kind(view, group), []).append(group)
-        found: list[PictureBlock] = []
-        for some_groups in kinds.values():
-            if len(some_groups) < _FOLD_ARRAYS_FROM:
-                found += [_group_block(view, group) for group in some_groups]
-            else:
-                found.append(_fold_groups(view, some_groups))
-        blocks = found
+        # A block per group; from five alike arrays on, a block for all of them.
+        blocks: list[PictureBlock] = []
+        for alike in by_key(groups, lambda group: _group_kind(scene, group)):
+            is_many = len(alike) >= 5
+            blocks += [_fold_groups(scene, alike)] if is_many else [_group_block(scene, like, one) for one in alike]
         return [msgspec.structs.replace(block, depth=depth) for block in blocks]
     first, *others = uppers
-    inner = [upper for upper in others if frozenset(upper[0].disks) < frozenset(first[0].disks)]
-    mine = [group for group in groups if (bool(group.arrays) and frozenset(group.names) <= frozenset(first[0].disks))]
+    wide = {*first[0].disks}
+    inner = [upper for upper in others if wide > {*upper[0].disks}]
+    mine = [group for group in groups if group.arrays and wide.issuperset(group.names)]
+    others = [upper for upper in others if upper not in inner]
     return [
-        _upper_block(view.around, first, depth),
-        *_nest_blocks(view, inner, mine, min(depth + 1, _MAX_DEPTH)),
-        *_nest_blocks(
-            view,
-            [upper for upper in others if upper not in inner],
-            [group for group in groups if group not in mine],
-            depth,
-        ),
+        _upper_block(scene, first, depth),
+        *_nest_blocks(scene, like, inner, mine, min(depth + 1, 3)),
+        *_nest_blocks(scene, like, others, [group for group in groups if group not in mine], depth),
     ]
 
 
-def _upper_block(around: PictureFacts, uppers: Sequence[Array], depth: int) -> PictureBlock:
+def _upper_block(scene: Scene, uppers: Sequence[Array], depth: int, *more: Words) -> PictureBlock:
     names = tuple(array.name for array in uppers)
-    members = tuple(dict.fromkeys(member for array in uppers for member in array.members))
-    over = Words((f"over {runs(members, ranked(members))}",)) if members else Words(())
+    members = [*dict.fromkeys(member for array in uppers for member in array.members)]
+    over = Words((f"over {own_runs(members)}",) if members else ())
     return PictureBlock(
-        key=f"array:{uppers[0].device}",
-        title=_array_title(uppers),
-        names=names,
-        aside=_array_aside(uppers),
-        lines=tuple(line for line in (*_array_lines(around.facts, uppers), over) if line.pieces),
+        f"array:{uppers[0].device}",
+        _array_title(uppers),
+        names,
+        _array_aside(uppers),
+        words_of(*_array_lines(scene, uppers), over, *more),
         look=_array_look(uppers),
         depth=depth,
-        marks=around.marked([*names, *(array.device for array in uppers)]),
+        marks=scene.array_marks(uppers, ()),
         folded=len(uppers) > _MAX_NAMED,
     )
 
 
-def _group_kind(view: View, group: DriveGroup) -> Hashable:
+def _group_kind(scene: Scene, group: DriveGroup) -> Hashable:
     if not group.arrays or any(array.failed or array.state in _POOR for array in group.arrays):
         return group.key
-    around, first = view.around, group.disks[0]
-    # Alike is what has the same findings, too, and lies across the same nodes.
-    marks = around.marked([*group.names, *(name for one in group.arrays for name in (one.name, one.device))])
-    across = {known_nodes(around.disk_places(array.disks)) for array in view.stack.across_on(group.names)}
+    first = group.disks[0]
+    # Alike groups have the same findings, too, and lie across the same nodes.
+    across = frozenset(known_nodes(scene.disk_places(array.disks)) for array in group.across(scene))
     # Each of many arrays has a mount point of its own: /data/ost0, /data/ost1.
     shapes = tuple(
-        (array.manager, array.level, array.state, tuple(map(text_shape, array.mountpoints))) for array in group.arrays
+        (array.manager, array.level, array.state, *map(text_shape, array.mountpoints)) for array in group.arrays
     )
-    return shapes, len(group.disks), first.size_bytes, first.model, pcie_shape(first.pcie), marks, frozenset(across)
+    look = (len(group.disks), first.size_bytes, first.model, pcie_shape(first.pcie))
+    return shapes, look, scene.array_marks(group.arrays, group.names), across
 
 
-def _fold_groups(view: View, groups: Sequence[DriveGroup]) -> PictureBlock:
-    around = view.around
+def _fold_groups(scene: Scene, groups: Sequence[DriveGroup]) -> PictureBlock:
     arrays = [array for group in groups for array in group.arrays]
     names = tuple(dict.fromkeys(array.name for array in arrays))
-    disks = tuple(disk for group in groups for disk in group.disks)
-    first = arrays[0]
-    across = view.stack.across_on(groups[0].names)
-    low = any(around.is_real and is_below(disk.pcie) for disk in disks)
-    nodes = dict.fromkeys(node_words(known_nodes(around.disk_places(array.disks))) for array in across)
+    disks = [disk for group in groups for disk in group.disks]
+    drives = [disk.name for disk in disks]
+    across = groups[0].across(scene)
+    is_slow = any(scene.is_slow(disk.pcie) for disk in disks)
+    nodes = dict.fromkeys(node_words(known_nodes(scene.disk_places(array.disks))) for array in across)
+    # Mount points at the same place of the same array of each group.
+    points = [[point for array in group.arrays for point in array.mountpoints] for group in groups]
     return PictureBlock(
-        key=groups[0].key,
-        title=runs(names, ranked(names)),
-        names=(*names, *(disk.name for disk in disks)),
-        aside=f"{len(groups)} × {_array_level(first)} {first.state or 'state unknown'}",
-        lines=(
+        groups[0].key,
+        own_runs(names),
+        (*names, *drives),
+        f"{len(groups)} × {_array_words(arrays[0])}",
+        (
             *(Words((f"each crosses {words}",), "warn") for words in nodes),
-            *(Words((merge_texts(points),)) for points in _mounted_alike(groups)),
+            *(Words((merge_texts(column),)) for column in zip(*points, strict=True)),
             Words((f"{times(len(groups[0].disks), 'drive')} each", f"{len(disks)} × {_disk_words(disks[0])}")),
-            Words((runs([disk.name for disk in disks], around.disk_ranks),), "quiet"),
+            Words((runs(drives, scene.disk_ranks),), "quiet"),
         ),
-        look="warn" if across or low else "",
+        look="warn" if across or is_slow else "",
         lanes=disks[0].pcie.width if disks[0].pcie else None,
-        is_below=low,
-        marks=around.marked([*names, *(array.device for array in arrays), *(disk.name for disk in disks)]),
+        is_below=is_slow,
+        marks=scene.array_marks(arrays, drives),
         folded=True,
     )
 
 
-def _mounted_alike(groups: Sequence[DriveGroup]) -> list[list[str]]:
-    """The mount points of groups that are alike: each list has those at one place of one of their arrays."""
-    points = [[point for array in group.arrays for point in array.mountpoints] for group in groups]
-    return [list(column) for column in zip(*points, strict=True)]
-
-
-def _group_block(view: View, group: DriveGroup) -> PictureBlock:
-    around = view.around
+def _group_block(scene: Scene, like: Sequence[str], group: DriveGroup) -> PictureBlock:
     arrays, disks = group.arrays, group.disks
-    names = tuple(array.name for array in arrays)
-    across = view.stack.across_on(group.names)
-    low = [disk for disk in disks if around.is_real and is_below(disk.pcie)]
-    look: Look = "warn" if across or low else _array_look(arrays)
-    tiles = () if len(disks) == 1 and not arrays else _group_tiles(around, group)
-    # The PCIe width of the first drive that reports it.
+    across = group.across(scene)
+    is_slow = any(scene.is_slow(disk.pcie) for disk in disks)
+    size = _size_words(disks[0])
+    shown = disks if len(disks) <= MAX_TILES else disks[: MAX_TILES - 1]
+    tiles = [_disk_tile(scene, arrays, disk) for disk in shown if arrays or len(disks) > 1]
+    if len(disks) > len(shown):
+        tiles.append(Tile(f"+ {len(disks) - len(shown)} more", look="quiet"))
     return PictureBlock(
-        key=group.key,
-        title=_array_title(arrays) if arrays else runs([disk.name for disk in disks], around.disk_ranks),
-        names=(*names, *group.names),
-        aside=_array_aside(arrays) if arrays else _count_words(disks),
-        lines=tuple(line for line in _group_lines(view, group, across) if line.pieces),
-        tiles=tiles,
-        look=look,
+        group.key,
+        _array_title(arrays) if arrays else runs(group.names, scene.disk_ranks),
+        group.all_names,
+        _array_aside(arrays) if arrays else f"{len(disks)} × {size}" if len(disks) > 1 else size,
+        words_of(*_group_lines(scene, like, group, across)),
+        tuple(tiles),
+        look="warn" if across or is_slow else _array_look(arrays),
+        # The PCIe width of the first drive that reports it.
         lanes=next((disk.pcie.width for disk in disks if disk.pcie and disk.pcie.width), None),
-        is_below=bool(low),
-        marks=around.marked([*names, *(array.device for array in arrays), *group.names]),
+        is_below=is_slow,
+        marks=scene.array_marks(arrays, group.names),
         folded=len(disks) > MAX_TILES or len(arrays) > _MAX_NAMED,
     )
 
 
-def _group_lines(view: View, group: DriveGroup, across: Sequence[Array]) -> Iterator[Words]:
-    around, like, disks, real = view.around, view.like, group.disks, view.around.is_real
-    for nodes in dict.fromkeys(known_nodes(around.disk_places(array.disks)) for array in across):
-        names = [array.name for array in across if known_nodes(around.disk_places(array.disks)) == nodes]
-        is_alone = names == [array.name for array in group.arrays]
-        yield Words((f"{'' if is_alone else runs(names, ranked(names)) + ' '}crosses {node_words(nodes)}",), "warn")
-    yield from _array_lines(around.facts, group.arrays)
-    odd = [disk for disk in disks if _disk_likeness(around, disk)[:1] != like[:1]]
+def _group_lines(scene: Scene, like: Sequence[str], group: DriveGroup, across: Sequence[Array]) -> Iterator[Words]:
+    disks = group.disks
+    for crossing in by_key(across, lambda array: known_nodes(scene.disk_places(array.disks))):
+        names = [array.name for array in crossing]
+        subject = "" if names == [array.name for array in group.arrays] else f"{own_runs(names)} "
+        nodes = known_nodes(scene.disk_places(crossing[0].disks))
+        yield Words((f"{subject}crosses {node_words(nodes)}",), "warn")
+    yield from _array_lines(scene, group.arrays)
+    odd = [disk for disk in disks if _likeness(scene, disk)[:1] != like[:1]]
+    devices = [name for disk in disks for name in (disk.name, *disk.partitions)]
+    mounted = _mounted_words(scene, devices, [point for disk in disks for point in disk.mountpoints])
     if group.arrays:
-        counts: dict[str, int] = {}
-        for disk in odd:
-            counts[_disk_words(disk)] = counts.get(_disk_words(disk), 0) + 1
+        counts = Counter(map(_disk_words, odd))
         yield Words(first_names([f"{count} × {words}" for words, count in counts.items()], _MAX_NAMED), "quiet")
-        # How many of the drives of each array are here, where that is not all of them.
+        # How many of the drives of each array are here, unless all are.
         here = frozenset(group.names)
-        parts = [array for array in group.arrays if not frozenset(array.disks) <= here]
+        parts = [array for array in group.arrays if not here.issuperset(array.disks)][:_MAX_NAMED]
         yield Words(
-            tuple(
-                f"{len(here & set(array.disks))} of {len(array.disks)} drives of {array.name} here"
-                for array in parts[:_MAX_NAMED]
-            ),
+            tuple(f"{len(here & {*array.disks})} of {len(array.disks)} drives of {array.name} here" for array in parts),
             "quiet",
         )
-        yield Words(_mount_words(around.facts, disks))
+        yield Words(mounted)
     else:
-        yield Words((*_about(disks[0], is_odd=bool(odd)), *_mount_words(around.facts, disks)))
-    unlike = [disk for disk in disks if _disk_likeness(around, disk)[1:] != like[1:] or odd]
-    low = [disk for disk in unlike if real and is_below(disk.pcie)]
-    fine = [disk for disk in unlike if disk not in low]
+        # The model only if it is not that of the others.
+        first = disks[0]
+        about = (first.model or first.kind, "rotational" if first.rotational else "") if odd else ()
+        yield Words((*filter(None, (*about, first.detail.get("transport"))), *mounted))
+    unlike = [disk for disk in disks if odd or _likeness(scene, disk)[1:] != like[1:]]
+    slow = [disk for disk in unlike if scene.is_slow(disk.pcie)]
+    fine = [disk for disk in unlike if disk not in slow]
     alone = " each" if len({disk.pci for disk in fine}) == len(fine) > 1 else ""
-    for words in dict.fromkeys(pcie_words(disk.pcie, real=real) for disk in fine):
-        yield Words((words + alone,) if words else (), "quiet")
-    for words in dict.fromkeys(pcie_words(disk.pcie, real=real) for disk in low):
-        names = [disk.name for disk in low if pcie_words(disk.pcie, real=real) == words]
-        yield Words((f"{runs(names, ranked(names))}: {words}", BELOW), "warn")
-    for limit in dict.fromkeys(limit_words(disk.pcie, real=real) for disk in unlike):
-        yield Words((limit,) if limit else (), "quiet")
+    for words in filter(None, dict.fromkeys(scene.pcie_words(disk.pcie) for disk in fine)):
+        yield Words((words + alone,), "quiet")
+    for alike in by_key(slow, lambda disk: scene.pcie_words(disk.pcie)):
+        names = [disk.name for disk in alike]
+        yield Words((f"{own_runs(names)}: {scene.pcie_words(alike[0].pcie)}", BELOW), "warn")
+    for words in filter(None, dict.fromkeys(scene.limit_words(disk.pcie) for disk in unlike)):
+        yield Words((words,), "quiet")
 
 
-def _about(disk: Disk, *, is_odd: bool) -> tuple[str, ...]:
-    """What a drive outside arrays is; the model only where it is not that of the others."""
-    model = disk.model or disk.kind
-    transport = disk.detail.get("transport")
-    return (
-        *([model] if is_odd else []),
-        *(["rotational"] if disk.rotational and is_odd else []),
-        *([transport] if transport else []),
-    )
+def _size_words(disk: Disk) -> str:
+    return format_decimal(disk.size_bytes) if disk.size_bytes is not None else "size unknown"
 
 
 def _disk_words(disk: Disk) -> str:
-    size = format_decimal(disk.size_bytes) if disk.size_bytes is not None else "size unknown"
-    return f"{size} {disk.model or disk.kind}" + (", rotational" if disk.rotational else "")
-
-
-def _count_words(disks: Sequence[Disk]) -> str:
-    size = disks[0].size_bytes
-    words = format_decimal(size) if size is not None else "size unknown"
-    return f"{len(disks)} × {words}" if len(disks) > 1 else words
+    return f"{_size_words(disk)} {disk.model or disk.kind}" + (", rotational" if disk.rotational else "")
 
 
 def _array_title(arrays: Sequence[Array]) -> str:
     names = [array.name for array in arrays]
-    shown = runs(names, ranked(names)) if len(names) >= FOLD_FROM else ", ".join(names)
+    shown = own_runs(names) if len(names) >= FOLD_FROM else ", ".join(names)
     return shown if len(names) <= _MAX_NAMED else f"{len(names)} volumes: {shown}"
 
 
+def _array_words(array: Array, *, is_sized: bool = False) -> str:
+    size = format_decimal(array.size_bytes) if is_sized and array.size_bytes is not None else ""
+    return " ".join(filter(None, (array.level or array.manager, size, array.state or "state unknown")))
+
+
 def _array_aside(arrays: Sequence[Array]) -> str:
-    if len(arrays) == 1 and arrays[0].size_bytes is not None:
-        return f"{_array_level(arrays[0])} {format_decimal(arrays[0].size_bytes)} {arrays[0].state or 'state unknown'}"
-    levels = dict.fromkeys(f"{_array_level(array)} {array.state or 'state unknown'}" for array in arrays)
-    return next(iter(levels)) if len(levels) == 1 else f"{len(arrays)} arrays"
-
-
-def _array_level(array: Array) -> str:
-    return array.level or array.manager
+    levels = {_array_words(array, is_sized=len(arrays) == 1) for array in arrays}
+    return levels.pop() if len({_array_words(array) for array in arrays}) == 1 else f"{len(arrays)} arrays"
 
 
 def _array_look(arrays: Iterable[Array]) -> Look:
     return "warn" if any(array.state in _POOR for array in arrays) else ""
 
 
-def _array_lines(facts: Facts, arrays: Sequence[Array]) -> Iterator[Words]:
+def _array_lines(scene: Scene, arrays: Sequence[Array]) -> Iterator[Words]:
     for array in arrays[:_MAX_NAMED]:
-        pieces = []
-        if len(arrays) > 1:
-            size = "" if array.size_bytes is None else f" {format_decimal(array.size_bytes)}"
-            pieces.append(f"{array.name} {_array_level(array)}{size} {array.state or 'state unknown'}")
-        pieces += _mounted_words(facts, [array.device], array.mountpoints)
-        pieces += [f"chunk {format_binary(array.chunk_bytes)}"] if array.chunk_bytes else []
-        pieces += [f"{array.missing} missing"] if array.missing else []
-        pieces += [f"{array.progress_percent:g} % done"] if array.progress_percent is not None else []
-        yield Words(tuple(pieces))
+        pieces = (
+            f"{array.name} {_array_words(array, is_sized=True)}" if len(arrays) > 1 else "",
+            *_mounted_words(scene, [array.device], array.mountpoints),
+            f"chunk {format_binary(array.chunk_bytes)}" if array.chunk_bytes else "",
+            f"{array.missing} missing" if array.missing else "",
+            f"{array.progress_percent:g} % done" if array.progress_percent is not None else "",
+        )
+        yield Words(tuple(filter(None, pieces)))
 
 
-def _mount_words(facts: Facts, disks: Sequence[Disk]) -> tuple[str, ...]:
-    devices = [name for disk in disks for name in (disk.name, *disk.partitions)]
-    return _mounted_words(facts, devices, tuple(point for disk in disks for point in disk.mountpoints))
-
-
-def _mounted_words(facts: Facts, devices: Iterable[str], mountpoints: Sequence[str]) -> tuple[str, ...]:
-    """What is mounted from some devices, with the kind of file system where it is known."""
-    wanted = frozenset(devices)
-    kinds = {point: one.kind for one in facts.filesystems if one.device in wanted for point in one.mountpoints}
+def _mounted_words(scene: Scene, devices: Sequence[str], mountpoints: Sequence[str]) -> tuple[str, ...]:
+    """Return the mount points of some devices, with the kind of file system if it is known."""
+    mounted = [filesystem for filesystem in scene.facts.filesystems if filesystem.device in {*devices}]
+    kinds = {point: filesystem.kind for filesystem in mounted for point in filesystem.mountpoints}
     points = dict.fromkeys([*mountpoints, *kinds])
     return first_names([f"{point} ({kinds[point]})" if point in kinds else point for point in points], _MAX_NAMED)
 
 
-def _group_tiles(around: PictureFacts, group: DriveGroup) -> tuple[Tile, ...]:
-    shown = group.disks if len(group.disks) <= MAX_TILES else group.disks[: MAX_TILES - 1]
-    rest = len(group.disks) - len(shown)
-    tiles = [_disk_tile(around, group.arrays, disk) for disk in shown]
-    return (*tiles, *([Tile(f"+ {rest} more", look="quiet")] if rest else []))
-
-
-def _disk_tile(around: PictureFacts, arrays: Sequence[Array], disk: Disk) -> Tile:
-    own = frozenset((disk.name, *disk.partitions))
-    for state, of in (("failed", "failed"), ("spare", "spares"), ("journal", "journal")):
-        if any(own.intersection(getattr(array, of)) for array in arrays):
-            return Tile(disk.name, state, "warn" if state == "failed" else "quiet")
-    if disk.detail.get("state") in ("offline", "transport-offline", "dead"):
-        return Tile(disk.name, disk.detail["state"], "warn")
+def _disk_tile(scene: Scene, arrays: Sequence[Array], disk: Disk) -> Tile:
+    own = {disk.name, *disk.partitions}
+    for array in arrays:
+        if not own.isdisjoint(array.failed):
+            return Tile(disk.name, "failed", "warn")
+    for array in arrays:
+        if not own.isdisjoint(array.spares):
+            return Tile(disk.name, "spare", "quiet")
+    for array in arrays:
+        if not own.isdisjoint(array.journal):
+            return Tile(disk.name, "journal", "quiet")
+    if (state := disk.detail.get("state")) in ("offline", "transport-offline", "dead"):
+        return Tile(disk.name, state, "warn")
     if disk.health is not None and list_failures(disk.health):
         return Tile(disk.name, "failing", "warn")
-    if around.is_real and is_below(disk.pcie) and disk.pcie is not None:
+    if disk.pcie is not None and scene.is_slow(disk.pcie):
         narrow = (disk.pcie.width or 0) < (disk.pcie.width_max or 0)
         return Tile(disk.name, f"x{disk.pcie.width} of x{disk.pcie.width_max}" if narrow else "slow", "warn")
     return Tile(disk.name)
+
+
+def array_crossings(scene: Scene) -> Iterator[Crossing]:
+    """Return the arrays whose drives are on several nodes; those on the same drives together, named by the lowest."""
+    for arrays in by_key(scene.across, lambda array: frozenset(array.disks)):
+        base = list(lowest_arrays(arrays) or arrays)
+        first, upper = base[0], [array.name for array in arrays if array not in base]
+        shown = [array.name for array in base]
+        places = scene.disk_places(first.disks)
+        nodes = known_nodes(places)
+        ends = tuple(
+            End(place, group.key)
+            for place in places
+            for group in groups_of(scene, place)
+            if not {*group.names}.isdisjoint(first.disks)
+        )
+        here = (
+            (node, [name for name in first.disks if name in scene.disks and scene.disks[name].numa_node == node])
+            for node in nodes
+        )
+        words = (
+            f"{first.manager} {first.level or 'of unknown level'} {first.state or 'state unknown'}",
+            *(f"on node {node}: {runs(names, scene.disk_ranks)}" for node, names in here),
+            *([f"carries {', '.join(first_names(upper, 4))}"] if upper else []),
+        )
+        title = f"{own_runs(shown)} {'crosses' if len(shown) == 1 else 'cross'} {node_words(nodes)}"
+        yield Crossing("array", title, words, (*shown, *upper), nodes, ends, scene.array_marks(arrays, ()))

@@ -53,7 +53,7 @@ class PictureBlock(msgspec.Struct, frozen=True):
     marks: tuple[int, ...] = ()
     folded: bool = False
     load: int = 0
-    """The colour of its use over a span (`advisor.report.picture.loads`): 0, for none, to 4."""
+    """The colour of its use over a span (`advisor.report.picture.content.add_loads`): 0, for none, to 4."""
 
 
 class PictureSection(msgspec.Struct, frozen=True):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -11,193 +10,160 @@ from advisor.facts.cpulist import format_list
 from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
 from advisor.report.format import natural
-from advisor.report.picture.arrays import Stacking
 from advisor.report.picture.drives import groups_of
-from advisor.report.picture.links import bound_blocks, link_key
-from advisor.report.picture.places import PictureFacts, home_place, known_nodes, order_places
-from advisor.report.picture.records import UNKNOWN_KEY, Crossing, End, PictureBlock, Place, Words
-from advisor.report.picture.wording import cpu_words, first_names, node_words
+from advisor.report.picture.records import Crossing, End, PictureBlock, Place, Words
+from advisor.report.picture.scene import (
+    Scene,
+    bound_blocks,
+    by_key,
+    cpu_words,
+    first_names,
+    home_place,
+    known_nodes,
+    node_words,
+    order_places,
+    words_of,
+)
 from advisor.rules.queries import links_below, split_ids
 
-MAX_BLOCKS: Final = 16
-_MAX_NAMED: Final = 4
-
-
-def service_key(unit: str) -> str:
-    return f"service:{unit}"
+_MAX_NAMED = 4
 
 
 def short_name(unit: str) -> str:
     return unit.removesuffix(".service")
 
 
-def all_services(facts: Facts, services: Iterable[Service]) -> tuple[Service, ...]:
-    """The services given and those that the facts name, by unit; each with every device that either names."""
-    found: dict[str, Service] = {one.unit: one for one in services}
-    for one in facts.beegfs.servers if facts.beegfs else ():
-        if one.service is None:
-            continue
-        places = (target.mountpoint or target.path for target in one.targets)
-        before = found.get(one.service.unit, one.service)
-        used = dict.fromkeys([*before.devices, *places, *(one.interfaces or ())])
-        found[before.unit] = msgspec.structs.replace(before, devices=tuple(used))
-    return tuple(_sort_services(found.values()))
+def all_services(facts: Facts, services: Iterable[Service]) -> list[Service]:
+    """Return the services given and those that the facts name, by unit; each with every device that either names."""
+    found = {service.unit: service for service in services}
+    for server in facts.beegfs.servers if facts.beegfs else ():
+        if server.service is not None:
+            before = found.get(server.service.unit, server.service)
+            places = [target.mountpoint or target.path for target in server.targets]
+            devices = tuple(dict.fromkeys([*before.devices, *places, *(server.interfaces or ())]))
+            found[before.unit] = msgspec.structs.replace(before, devices=devices)
+    return sorted(found.values(), key=lambda service: (natural(service.unit), service.unit))
 
 
-def seat_services(around: PictureFacts, stack: Stacking, places: Iterable[Place]) -> Mapping[str, tuple[End, ...]]:
+class Seats:
     """Where links, drives, arrays and mount points are drawn, by every name that a service may know them by."""
-    found: dict[str, tuple[End, ...]] = {}
-    for link in around.facts.links:
-        own = home_place(around.link_places(link))
-        roots = links_below(link.name, around.links) if own is None else ()
-        ends = (
-            End(place, link_key(root.name))
-            for root in roots
-            for place in around.link_places(root)[:1]
-            if home_place(around.link_places(root)) is not None
+
+    def __init__(self, scene: Scene, services: Sequence[Service]) -> None:
+        self.scene = scene
+        self.services = services
+        self.ends = dict(_device_ends(scene))
+
+    def blocks(self, place: Place) -> tuple[PictureBlock, ...]:
+        blocks = [self._block(service) for service in self.services if _service_place(self.scene, service) == place]
+        return bound_blocks(self.scene, blocks, 16, "service")
+
+    def _block(self, service: Service) -> PictureBlock:
+        name, policy, far = short_name(service.unit), service.numa_policy, self._far(service)
+        mems = None if service.mems_allowed is None else split_ids(service.mems_allowed)
+        # Memory is worth a word only if it is bound.
+        is_bound = mems is not None and self.scene.only is None and mems < self.scene.cpus.keys()
+        near = [device for device in service.devices if device not in far]
+        where = known_nodes(order_places(end.place for device in far for end in self.ends.get(device, ())))
+        aside = f"memory {policy}" if policy and policy != "default" else ""
+        return PictureBlock(
+            f"service:{service.unit}",
+            name,
+            (service.unit, name),
+            "not running" if service.main_pid is None else aside,
+            words_of(
+                Words((self._cpus(service), *([f"memory of {node_words(mems)}"] if is_bound and mems else []))),
+                Words(_using_words(near), "quiet"),
+                Words(
+                    (f"crosses to {node_words(where)}: {', '.join(first_names(far, _MAX_NAMED))}",) if far else (),
+                    "warn",
+                ),
+            ),
+            look="warn" if far else "",
+            marks=self.scene.marked((service.unit, name)),
         )
-        found[link.name] = tuple(dict.fromkeys(ends)) if own is None else (End(own, link_key(link.name)),)
+
+    def _cpus(self, service: Service) -> str:
+        if service.cpus_allowed is None:
+            return "CPUs unknown"
+        allowed, online = split_ids(service.cpus_allowed), frozenset[int]().union(*self.scene.cpus.values())
+        return f"CPUs {cpu_words(format_list(allowed & online if online else allowed)) or 'none'}"
+
+    def _far(self, service: Service) -> list[str]:
+        """Return the devices that it uses and that are, at least in part, on nodes on which it does not run."""
+        nodes = _run_nodes(self.scene, service)
+        return [
+            device
+            for device in service.devices
+            if nodes and any({*known_nodes([end.place])} - {*nodes} for end in self.ends.get(device, ()))
+        ]
+
+    def _service_ends(self, service: Service) -> tuple[End, ...]:
+        nodes = _run_nodes(self.scene, service)
+        there = (end for name in self._far(service) for end in self.ends[name] if end.place not in nodes)
+        here = [End(node, None if len(nodes) > 1 else f"service:{service.unit}") for node in nodes]
+        return tuple(dict.fromkeys([*here, *there]))
+
+    def crossings(self) -> Iterator[Crossing]:
+        """Return services that use devices of another node, and those that may run on several nodes; alike together."""
+        ends = {service.unit: self._service_ends(service) for service in self.services}
+        crossing = [service for service in self.services if len({end.place for end in ends[service.unit]}) > 1]
+        for group in by_key(
+            crossing, lambda one: ends[one.unit] if _service_place(self.scene, one) is None else one.unit
+        ):
+            first = group[0]
+            shown = [short_name(service.unit) for service in group]
+            names = tuple(name for service in group for name in (service.unit, short_name(service.unit)))
+            runs_on = _run_nodes(self.scene, first)
+            nodes = known_nodes(order_places(end.place for end in ends[first.unit]))
+            title = shown[0] if len(shown) == 1 else f"{len(shown)} services"
+            if len(runs_on) > 1:
+                title += f" may run on {node_words(runs_on)}"
+                uses = dict.fromkeys(device for service in group for device in service.devices)
+                words = (self._cpus(first), *_using_words([*uses]))
+            else:
+                title += f" crosses {node_words(nodes)}"
+                words = (f"runs on node {runs_on[0]}", *_using_words(self._far(first)))
+            listed = first_names(shown, 8) if len(shown) > 1 else ()
+            marks = self.scene.marked(names)
+            yield Crossing("service", title, (*listed, *words), names, nodes, ends[first.unit], marks)
+
+
+def _device_ends(scene: Scene) -> Iterator[tuple[str, tuple[End, ...]]]:
+    for link in scene.facts.links:
+        own = home_place(scene.link_places(link))
+        roots = links_below(link.name, scene.links) if own is None else ()
+        places = [(root.name, scene.link_places(root)) for root in roots]
+        ends = (End(at[0], f"link:{name}") for name, at in places if home_place(at) is not None)
+        yield link.name, tuple(dict.fromkeys(ends)) if own is None else (End(own, f"link:{link.name}"),)
     on_drive = {
         name: End(place, group.key)
-        for place in places
-        for group in groups_of(around, stack, place)
+        for place in scene.places
+        for group in groups_of(scene, place)
         for name in group.names
     }
-    for disk in around.facts.disks:
+    for disk in scene.facts.disks:
         for name in (disk.name, *disk.partitions, *disk.mountpoints):
-            found[name] = (on_drive[disk.name],)
-    for array in around.facts.arrays:
-        ends = (on_drive[name] for name in array.disks if name in on_drive)
-        known_ends = tuple(dict.fromkeys(ends))
-        found |= dict.fromkeys((array.name, array.device, *array.mountpoints), known_ends)
-    return found
+            yield name, (on_drive[disk.name],)
+    for array in scene.facts.arrays:
+        drives = tuple(dict.fromkeys(on_drive[name] for name in array.disks if name in on_drive))
+        for name in (array.name, array.device, *array.mountpoints):
+            yield name, drives
 
 
-def run_nodes(around: PictureFacts, service: Service) -> tuple[int, ...]:
-    """The nodes on whose CPUs its main process may run; none where that is unknown."""
+def _run_nodes(scene: Scene, service: Service) -> tuple[int, ...]:
+    """Return the nodes on whose CPUs its main process may run; none if that is unknown."""
     if service.cpus_allowed is None:
         return ()
-    if around.only is not None:
-        return (around.only,)
     allowed = split_ids(service.cpus_allowed)
-    return tuple(node for node, cpus in around.cpus.items() if allowed & cpus)
+    return tuple(node for node, cpus in scene.cpus.items() if allowed & cpus) if scene.only is None else (scene.only,)
 
 
-def service_place(around: PictureFacts, service: Service) -> Place | None:
-    """The panel on which a service is drawn; None for one that may run on several nodes."""
-    nodes = run_nodes(around, service)
-    if len(nodes) > 1:
-        return None
-    return nodes[0] if nodes else UNKNOWN_KEY if around.only is None else around.only
-
-
-def service_blocks(
-    around: PictureFacts, services: Sequence[Service], seated: Mapping[str, tuple[End, ...]], place: Place
-) -> tuple[PictureBlock, ...]:
-    own = [one for one in _sort_services(services) if service_place(around, one) == place]
-    blocks = [_service_block(around, one, seated) for one in own]
-    return bound_blocks(around, blocks, MAX_BLOCKS, "service")
-
-
-def _sort_services(services: Iterable[Service]) -> list[Service]:
-    return sorted(services, key=lambda one: (natural(one.unit), one.unit))
-
-
-def _service_block(around: PictureFacts, service: Service, seated: Mapping[str, tuple[End, ...]]) -> PictureBlock:
-    far = _far_words(around, service, seated)
-    names = (service.unit, short_name(service.unit))
-    if service.main_pid is None:
-        bound_words = "not running"
-    else:
-        policy = service.numa_policy
-        bound_words = f"memory {policy}" if policy and policy != "default" else ""
-    return PictureBlock(
-        key=service_key(service.unit),
-        title=short_name(service.unit),
-        names=names,
-        aside=bound_words,
-        lines=tuple(line for line in _service_lines(around, service, seated, far) if line.pieces),
-        look="warn" if far else "",
-        marks=around.marked(names),
-    )
-
-
-def _service_lines(
-    around: PictureFacts, service: Service, seated: Mapping[str, tuple[End, ...]], far: Sequence[str]
-) -> Iterator[Words]:
-    runs_on = "CPUs unknown" if service.cpus_allowed is None else f"CPUs {_cpu_words(around, service)}"
-    # Where memory may come from is worth a word where it is bound at all.
-    mems = service.mems_allowed
-    is_bound = mems is not None and around.only is None and split_ids(mems) < around.nodes
-    yield Words((runs_on, *([f"memory of {node_words(split_ids(mems))}"] if is_bound else [])))
-    devices = [one for one in service.devices if one not in far]
-    if devices:
-        yield Words(_using_words(first_names(devices, _MAX_NAMED)), "quiet")
-    if far:
-        where = known_nodes(order_places({end.place for name in far for end in seated.get(name, ())}))
-        yield Words((f"crosses to {node_words(where)}: {', '.join(first_names(far, _MAX_NAMED))}",), "warn")
-
-
-def _cpu_words(around: PictureFacts, service: Service) -> str:
-    allowed = split_ids(service.cpus_allowed)
-    online = frozenset[int]().union(*around.cpus.values())
-    return cpu_words(format_list(allowed & online if online else allowed)) or "none"
-
-
-def _far_words(around: PictureFacts, service: Service, seated: Mapping[str, tuple[End, ...]]) -> tuple[str, ...]:
-    """The devices that it uses and that are, at least in part, on nodes on which it does not run."""
-    runs_on = frozenset(run_nodes(around, service))
-    if not runs_on:
-        return ()
-    return tuple(
-        name
-        for name in service.devices
-        if any(isinstance(end.place, int) and end.place not in runs_on for end in seated.get(name, ()))
-    )
+def _service_place(scene: Scene, service: Service) -> Place | None:
+    """Return the panel on which a service is drawn; None if it may run on several nodes."""
+    nodes = _run_nodes(scene, service)
+    return None if len(nodes) > 1 else nodes[0] if nodes else scene.nowhere
 
 
 def _using_words(devices: Sequence[str]) -> tuple[str, ...]:
-    return (f"uses {devices[0]}", *devices[1:]) if devices else ()
-
-
-def service_crossings(
-    around: PictureFacts, services: Sequence[Service], seated: Mapping[str, tuple[End, ...]]
-) -> Iterator[Crossing]:
-    """Services that use devices of another node, and those that may run on several nodes; alike ones together."""
-    groups: dict[Hashable, list[Service]] = {}
-    for service in _sort_services(services):
-        ends = _service_ends(around, service, seated)
-        if len({end.place for end in ends}) > 1:
-            is_placed = service_place(around, service) is not None
-            groups.setdefault(service.unit if is_placed else ends, []).append(service)
-    for group in groups.values():
-        yield _make_crossing(around, group, seated)
-
-
-def _service_ends(around: PictureFacts, service: Service, seated: Mapping[str, tuple[End, ...]]) -> tuple[End, ...]:
-    nodes = run_nodes(around, service)
-    if not nodes:
-        return ()
-    far = _far_words(around, service, seated)
-    there = (end for name in far for end in seated.get(name, ()) if end.place not in nodes)
-    here = [End(node, None) for node in nodes] if len(nodes) > 1 else [End(nodes[0], service_key(service.unit))]
-    return tuple(dict.fromkeys([*here, *there]))
-
-
-def _make_crossing(around: PictureFacts, group: Sequence[Service], seated: Mapping[str, tuple[End, ...]]) -> Crossing:
-    first = group[0]
-    names = tuple(name for one in group for name in (one.unit, short_name(one.unit)))
-    shown = [short_name(one.unit) for one in group]
-    ends = _service_ends(around, first, seated)
-    runs_on, nodes = run_nodes(around, first), known_nodes(order_places({end.place for end in ends}))
-    title = shown[0] if len(shown) == 1 else f"{len(shown)} services"
-    listed = first_names(shown, 8) if len(shown) > 1 else ()
-    if len(runs_on) > 1:
-        title += f" may run on {node_words(runs_on)}"
-        uses = dict.fromkeys(device for one in group for device in one.devices)
-        words = (*listed, f"CPUs {_cpu_words(around, first)}", *_using_words(first_names([*uses], _MAX_NAMED)))
-    else:
-        far = _far_words(around, first, seated)
-        title += f" crosses {node_words(nodes)}"
-        words = (*listed, f"runs on node {runs_on[0]}", *_using_words(first_names(far, _MAX_NAMED)))
-    return Crossing("service", title, words, names, nodes, ends, around.marked(names))
+    names = first_names(devices, _MAX_NAMED)
+    return (f"uses {names[0]}", *names[1:]) if names else ()

@@ -1,42 +1,27 @@
-"""The picture in a terminal: a box for each node, side by side where there is room, and what crosses nodes below."""
+"""The picture in a terminal: a box for each node, side by side as room allows, and all that crosses nodes below."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import Final, NamedTuple
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
 from advisor.report.format import clean
-from advisor.report.layout import Piece, Span, Style, columns, paint_text, wrap_pieces
+from advisor.report.layout import Span, Style, columns, paint_text, wrap_pieces
 from advisor.report.picture.content import host_picture
 from advisor.report.picture.described import crossing_line
 from advisor.report.picture.drawing import panels_side_by_side
 from advisor.report.picture.records import HostPicture, Look, Panel, PictureBlock
+from advisor.report.svg import cut_text, flow_pieces
 from advisor.rules.finding import Finding
 
-MIN_BOX: Final = 38
-MAX_BOX: Final = 78
-MIN_WIDTH: Final = 40
-_GAP: Final = 2
-_STYLES: Final[dict[Look, Style]] = {"": "", "quiet": "dim", "warn": "yellow"}
-
-
-class BoxSigns(NamedTuple):
-    """Characters that boxes are drawn with: four corners, two sides, and what else would need UTF-8."""
-
-    corners: str
-    across: str
-    down: str
-    stacked: str
-    dot: str
-    more: str
-    times: str
-
-
-_UTF8: Final = BoxSigns("┌┐└┘", "─", "│", "└ ", " · ", "…", "×")
-_ASCII: Final = BoxSigns("++++", "-", "|", "- ", ", ", "...", "x")
+MIN_BOX = 38
+MAX_BOX = 78
+MIN_WIDTH = 40
+_GAP = 2
+_STYLES: dict[Look, Style] = {"": "", "quiet": "dim", "warn": "yellow"}
+_ASCII = ((" · ", ", "), ("·", ","), ("…", "..."), ("×", "x"), ("└ ", "- "))
 
 
 def picture_text(
@@ -48,140 +33,106 @@ def picture_text(
     color: bool,
     is_plain: bool = False,
 ) -> str:
-    """The drawing, no line wider than ``width`` (40 at least). ``is_plain`` draws with ASCII alone."""
-    picture = host_picture(facts, findings, services)
-    page = _Page(max(width, MIN_WIDTH), _ASCII if is_plain else _UTF8, color=color)
-    return "\n".join(line.rstrip() for line in page.lines(picture)) + "\n"
+    """Return the drawing, no line wider than ``width`` (40 at least). ``is_plain`` draws with ASCII alone."""
+    page = _Page(max(width, MIN_WIDTH), color=color, is_plain=is_plain)
+    return "\n".join(line.rstrip() for line in page.lines(host_picture(facts, findings, services))) + "\n"
+
+
+def _numbers(marks: Sequence[int]) -> str:
+    return "".join(f" [{mark}]" for mark in marks)
 
 
 class _Page:
-    def __init__(self, width: int, signs: BoxSigns, *, color: bool) -> None:
+    def __init__(self, width: int, *, color: bool, is_plain: bool) -> None:
         self.width = width
-        self.signs = signs
         self.color = color
+        self.is_plain = is_plain
 
     def lines(self, picture: HostPicture) -> Iterator[str]:
-        yield from self._paragraph([Span(picture.title, "bold")])
-        yield from self._paragraph([Span(self.signs.dot.join(picture.about), "dim")])
+        yield from self._paragraph(picture.title, "bold")
+        yield from self._paragraph(" · ".join(picture.about), "dim")
         yield ""
         yield from self._panels(picture.panels)
         if picture.crossings:
             yield ""
-            yield from self._paragraph([Span("Across nodes", "bold")])
+            yield from self._paragraph("Across nodes", "bold")
             for crossing in picture.crossings:
-                line = crossing_line(crossing) + self._numbers(crossing.marks)
-                yield from self._paragraph([Span(line, "yellow")], indent=4, first="  ")
+                yield from self._paragraph(crossing_line(crossing) + _numbers(crossing.marks), "yellow", "  ", 4)
         for words in picture.loose:
-            yield from self._paragraph([Span(" ".join(words.pieces), "dim")])
+            yield from self._paragraph(" ".join(words.pieces), "dim")
         yield ""
-        yield from self._notes(picture)
-
-    def _notes(self, picture: HostPicture) -> Iterator[str]:
-        yield from self._paragraph([Span(picture.summary, "bold")])
+        yield from self._paragraph(picture.summary, "bold")
         for note in picture.notes:
-            first = f"  [{note.number}] {note.severity:8}"
-            yield from self._paragraph([note.title], indent=columns(first) + 1, first=f"{first} ")
+            first = f"  [{note.number}] {note.severity:8} "
+            yield from self._paragraph(note.title, "", first, columns(first))
 
-    def _paragraph(self, pieces: Sequence[Piece], *, indent: int = 0, first: str = "") -> list[str]:
-        said = [self._said(piece) for piece in pieces]
-        return wrap_pieces(said, self.width, first=(first,) if first else (), indent=indent, color=self.color)
-
-    def _said(self, piece: Piece) -> Span:
-        """A text in characters that this terminal has."""
-        span = piece if isinstance(piece, Span) else Span(piece)
-        return Span(self._plain(clean(span.text)), span.style)
+    def _paragraph(self, text: str, style: Style, first: str = "", indent: int = 0) -> list[str]:
+        said = Span(self._plain(text), style)
+        return wrap_pieces([said], self.width, first=(first,) if first else (), indent=indent, color=self.color)
 
     def _plain(self, text: str) -> str:
-        if self.signs is _UTF8:
-            return text
-        for sign, other in (("…", "..."), ("×", "x"), ("·", ",")):
+        """Return a text in characters that this terminal has."""
+        text = clean(text)
+        for sign, other in _ASCII if self.is_plain else ():
             text = text.replace(sign, other)
-        return text.encode("ascii", "backslashreplace").decode()
+        return text.encode("ascii", "backslashreplace").decode() if self.is_plain else text
 
-    def _numbers(self, marks: Sequence[int]) -> str:
-        return "".join(f" [{mark}]" for mark in marks)
+    def _measure(self, text: str) -> float:
+        return columns(self._plain(text))
 
     def _panels(self, panels: Sequence[Panel]) -> Iterator[str]:
-        most = max(1, (self.width + _GAP) // (MIN_BOX + _GAP))
-        count = panels_side_by_side(panels, most)
+        count = panels_side_by_side(panels, max(1, (self.width + _GAP) // (MIN_BOX + _GAP)))
         width = min((self.width - _GAP * (count - 1)) // count, MAX_BOX)
         for start in range(0, len(panels), count):
             row = panels[start : start + count]
-            inside = [self._inside(panel, width - 4) for panel in row]
+            inside = [[*self._inside(panel, width - 4)] for panel in row]
             height = max(map(len, inside))
             boxes = [self._box(panel, lines, width, height) for panel, lines in zip(row, inside, strict=True)]
-            for parts in zip_longest(*boxes, fillvalue=""):
-                yield (" " * _GAP).join(parts)
+            yield from map((" " * _GAP).join, zip_longest(*boxes, fillvalue=""))
 
-    def _box(self, panel: Panel, lines: list[list[Span]], width: int, height: int) -> list[str]:
-        signs = self.signs
-        title = self._fitted(panel.title, width - 6)
-        head = f"{signs.corners[0]}{signs.across} {title} "
-        top = head + signs.across * (width - columns(head) - 1) + signs.corners[1]
-        bottom = signs.corners[2] + signs.across * (width - 2) + signs.corners[3]
-        rows = [*lines, *([[]] * (height - len(lines)))]
-        return [paint_text(top, "bold", color=self.color), *(self._row(row, width) for row in rows), bottom]
+    def _box(self, panel: Panel, lines: list[list[Span]], width: int, height: int) -> Iterator[str]:
+        left, right, low, end, across, down = "++++-|" if self.is_plain else "┌┐└┘─│"
+        head = f"{left}{across} {self._fitted(panel.title, width - 6)} "
+        yield paint_text(f"{head}{across * (width - columns(head) - 1)}{right}", "bold", color=self.color)
+        for spans in [*lines, *([[]] * (height - len(lines)))]:
+            used = sum(columns(span.text) for span in spans)
+            text = "".join(paint_text(span.text, span.style, color=self.color) for span in spans)
+            yield f"{down} {text}{' ' * (width - 4 - used)} {down}"
+        yield low + across * (width - 2) + end
 
-    def _row(self, spans: Sequence[Span], width: int) -> str:
-        used = sum(columns(span.text) for span in spans)
-        text = "".join(paint_text(span.text, span.style, color=self.color) for span in spans)
-        return f"{self.signs.down} {text}{' ' * (width - 4 - used)} {self.signs.down}"
-
-    def _inside(self, panel: Panel, room: int) -> list[list[Span]]:
-        found: list[list[Span]] = []
+    def _inside(self, panel: Panel, room: int) -> Iterator[list[Span]]:
         for chip in panel.chips:
-            note = f"{self.signs.dot}{chip.note}" if chip.note else ""
-            found.append(self._cell(f"{chip.label} {chip.value}{note}", _STYLES[chip.look], room, 0))
+            words = " · ".join(filter(None, (f"{chip.label} {chip.value}", chip.note)))
+            yield self._cell(words, _STYLES[chip.look], room)
         if panel.note:
-            found.append(self._cell(panel.note, "dim", room, 0))
+            yield self._cell(panel.note, "dim", room)
         for section in panel.sections:
-            found.append(self._cell(section.title, "bold", room, 0))
+            yield self._cell(section.title, "bold", room)
             if section.note:
-                found.append(self._cell(self.signs.dot.join(section.note), "dim", room, 2))
+                yield self._cell(" · ".join(section.note), "dim", room, 2)
             for block in section.blocks:
-                found += self._block(block, room)
-        return found
+                yield from self._block(block, room)
 
-    def _cell(self, text: str, style: Style, room: int, indent: int) -> list[Span]:
+    def _cell(self, text: str, style: Style, room: int, indent: int = 0) -> list[Span]:
         return [Span(" " * indent), Span(self._fitted(text, room - indent), style)]
 
     def _block(self, block: PictureBlock, room: int) -> Iterator[list[Span]]:
         indent = 2 + 2 * min(block.depth, 4)
-        lead = self.signs.stacked if block.depth else ""
         style = _STYLES[block.look]
-        title = self._fitted(lead + block.title, room - indent)
-        aside = self._fitted(block.aside + self._numbers(block.marks), room - indent - 2)
-        gap = room - indent - columns(title) - columns(aside)
+        head = self._cell(("└ " if block.depth else "") + block.title, style or "bold", room, indent)
+        aside = Span(self._fitted(block.aside + _numbers(block.marks), room - indent - 2), style)
+        gap = room - sum(columns(span.text) for span in (*head, aside))
         if gap > 0:
-            yield [Span(" " * indent), Span(title, style or "bold"), Span(" " * gap), Span(aside, style)]
+            yield [*head, Span(" " * gap), aside]
         else:
-            yield [Span(" " * indent), Span(title, style or "bold")]
-            yield [Span(" " * (indent + 2)), Span(aside, style)]
-        for line in block.lines:
-            yield from self._flow(line.pieces, _STYLES[line.look], room, indent + 2)
+            yield head
+            yield [Span(" " * (indent + 2)), aside]
         drives = [f"{tile.name} {tile.state}".rstrip() for tile in block.tiles]
-        yield from self._flow(drives, "", room, indent + 2, between="  ")
-
-    def _flow(
-        self, pieces: Sequence[str], style: Style, room: int, indent: int, between: str = ""
-    ) -> Iterator[list[Span]]:
-        """Pieces in lines, broken between two of them."""
-        between = between or self.signs.dot
-        line = ""
-        for piece in pieces:
-            joined = f"{line}{between}{piece}" if line else piece
-            if line and columns(self._plain(clean(joined))) > room - indent:
-                yield self._cell(line, style, room, indent)
-                joined = piece
-            line = joined
-        if line:
-            yield self._cell(line, style, room, indent)
+        parts = [*((line.pieces, _STYLES[line.look], " · ") for line in block.lines), (drives, "", "  ")]
+        for pieces, look, between in parts:
+            for line in flow_pieces(pieces, room - indent - 2, between, self._measure):
+                yield self._cell(line, look, room, indent + 2)
 
     def _fitted(self, text: str, room: int) -> str:
-        """The text in ``room`` columns, cut short where it takes more."""
-        text = self._plain(clean(text[: 4 * room + 16]))
-        if columns(text) <= room:
-            return text
-        while text and columns(text) + columns(self.signs.more) > room:
-            text = text[:-1]
-        return f"{text}{self.signs.more}" if room >= columns(self.signs.more) else ""
+        """Return the text in ``room`` columns, cut short if it takes more."""
+        return self._plain(cut_text(text, room, self._measure))
