@@ -24,7 +24,7 @@ from advisor.report.picture.scene import (
     lowest_arrays,
     node_words,
     own_runs,
-    words_of,
+    say,
 )
 from advisor.report.units import format_binary, format_decimal, times
 from advisor.rules.drive_health import list_failures
@@ -106,7 +106,7 @@ def drive_blocks(scene: Scene, place: Place) -> tuple[PictureBlock, ...]:
     uppers = by_key(upper, lambda array: frozenset(array.disks))
     uppers.sort(key=lambda group: (-len(group[0].disks), natural(group[0].name)))
     blocks = _nest_blocks(scene, _usual(scene, place)[0], uppers, groups_of(scene, place), 0)
-    lost = Words(("its drives are unknown",), "quiet")
+    lost = say("its drives are unknown", look="quiet")
     rest = [array for array in scene.facts.arrays if array not in scene.arrays] if place == scene.nowhere else []
     rest.sort(key=lambda array: (natural(array.name), array.name))
     blocks += [_upper_block(scene, [array], 0, lost) for array in rest]
@@ -139,17 +139,16 @@ def _nest_blocks(
 def _upper_block(scene: Scene, uppers: Sequence[Array], depth: int, *more: Words) -> PictureBlock:
     names = tuple(array.name for array in uppers)
     members = [*dict.fromkeys(member for array in uppers for member in array.members)]
-    over = Words((f"over {own_runs(members)}",) if members else ())
-    return PictureBlock(
+    return scene.block(
         f"array:{uppers[0].device}",
         _array_title(uppers),
         names,
         _array_aside(uppers),
-        words_of(*_array_lines(scene, uppers), over, *more),
-        look=_array_look(uppers),
+        (*_array_lines(scene, uppers), say(f"over {own_runs(members)}" if members else ""), *more),
+        _array_look(uppers),
         depth=depth,
-        marks=scene.array_marks(uppers, ()),
-        folded=len(uppers) > _MAX_NAMED,
+        arrays=uppers,
+        is_folded=len(uppers) > _MAX_NAMED,
     )
 
 
@@ -164,7 +163,7 @@ def _group_kind(scene: Scene, group: DriveGroup) -> Hashable:
         (array.manager, array.level, array.state, *map(text_shape, array.mountpoints)) for array in group.arrays
     )
     look = (len(group.disks), first.size_bytes, first.model, pcie_shape(first.pcie))
-    return shapes, look, scene.array_marks(group.arrays, group.names), across
+    return shapes, look, scene.marked([*group.all_names, *(array.device for array in group.arrays)]), across
 
 
 def _fold_groups(scene: Scene, groups: Sequence[DriveGroup]) -> PictureBlock:
@@ -177,22 +176,22 @@ def _fold_groups(scene: Scene, groups: Sequence[DriveGroup]) -> PictureBlock:
     nodes = dict.fromkeys(node_words(known_nodes(scene.disk_places(array.disks))) for array in across)
     # Mount points at the same place of the same array of each group.
     points = [[point for array in group.arrays for point in array.mountpoints] for group in groups]
-    return PictureBlock(
+    return scene.block(
         groups[0].key,
         own_runs(names),
         (*names, *drives),
         f"{len(groups)} × {_array_words(arrays[0])}",
         (
-            *(Words((f"each crosses {words}",), "warn") for words in nodes),
-            *(Words((merge_texts(column),)) for column in zip(*points, strict=True)),
-            Words((f"{times(len(groups[0].disks), 'drive')} each", f"{len(disks)} × {_disk_words(disks[0])}")),
-            Words((runs(drives, scene.disk_ranks),), "quiet"),
+            *(say(f"each crosses {words}", look="warn") for words in nodes),
+            *(say(merge_texts(column)) for column in zip(*points, strict=True)),
+            say(f"{times(len(groups[0].disks), 'drive')} each", f"{len(disks)} × {_disk_words(disks[0])}"),
+            say(runs(drives, scene.disk_ranks), look="quiet"),
         ),
-        look="warn" if across or is_slow else "",
+        "warn" if across else "",
         lanes=disks[0].pcie.width if disks[0].pcie else None,
-        is_below=is_slow,
-        marks=scene.array_marks(arrays, drives),
-        folded=True,
+        is_slow=is_slow,
+        arrays=arrays,
+        is_folded=True,
     )
 
 
@@ -205,60 +204,57 @@ def _group_block(scene: Scene, like: Sequence[str], group: DriveGroup) -> Pictur
     tiles = [_disk_tile(scene, arrays, disk) for disk in shown if arrays or len(disks) > 1]
     if len(disks) > len(shown):
         tiles.append(Tile(f"+ {len(disks) - len(shown)} more", look="quiet"))
-    return PictureBlock(
+    return scene.block(
         group.key,
         _array_title(arrays) if arrays else runs(group.names, scene.disk_ranks),
         group.all_names,
         _array_aside(arrays) if arrays else f"{len(disks)} × {size}" if len(disks) > 1 else size,
-        words_of(*_group_lines(scene, like, group, across)),
-        tuple(tiles),
-        look="warn" if across or is_slow else _array_look(arrays),
+        _group_lines(scene, like, group, across),
+        "warn" if across else _array_look(arrays),
         # The PCIe width of the first drive that reports it.
         lanes=next((disk.pcie.width for disk in disks if disk.pcie and disk.pcie.width), None),
-        is_below=is_slow,
-        marks=scene.array_marks(arrays, group.names),
-        folded=len(disks) > MAX_TILES or len(arrays) > _MAX_NAMED,
+        is_slow=is_slow,
+        arrays=arrays,
+        is_folded=len(disks) > MAX_TILES or len(arrays) > _MAX_NAMED,
+        tiles=tiles,
     )
 
 
 def _group_lines(scene: Scene, like: Sequence[str], group: DriveGroup, across: Sequence[Array]) -> Iterator[Words]:
-    disks = group.disks
+    disks, arrays = group.disks, group.arrays
     for crossing in by_key(across, lambda array: known_nodes(scene.disk_places(array.disks))):
         names = [array.name for array in crossing]
-        subject = "" if names == [array.name for array in group.arrays] else f"{own_runs(names)} "
+        subject = "" if names == [array.name for array in arrays] else f"{own_runs(names)} "
         nodes = known_nodes(scene.disk_places(crossing[0].disks))
-        yield Words((f"{subject}crosses {node_words(nodes)}",), "warn")
-    yield from _array_lines(scene, group.arrays)
+        yield say(f"{subject}crosses {node_words(nodes)}", look="warn")
+    yield from _array_lines(scene, arrays)
     odd = [disk for disk in disks if _likeness(scene, disk)[:1] != like[:1]]
     devices = [name for disk in disks for name in (disk.name, *disk.partitions)]
     mounted = _mounted_words(scene, devices, [point for disk in disks for point in disk.mountpoints])
-    if group.arrays:
+    if arrays:
         counts = Counter(map(_disk_words, odd))
-        yield Words(first_names([f"{count} × {words}" for words, count in counts.items()], _MAX_NAMED), "quiet")
+        yield say(*first_names([f"{count} × {text}" for text, count in counts.items()], _MAX_NAMED), look="quiet")
         # How many of the drives of each array are here, unless all are.
         here = frozenset(group.names)
-        parts = [array for array in group.arrays if not here.issuperset(array.disks)][:_MAX_NAMED]
-        yield Words(
-            tuple(f"{len(here & {*array.disks})} of {len(array.disks)} drives of {array.name} here" for array in parts),
-            "quiet",
-        )
-        yield Words(mounted)
+        parts = [(array.name, array.disks) for array in arrays if not here.issuperset(array.disks)][:_MAX_NAMED]
+        texts = (f"{len(here & {*all_disks})} of {len(all_disks)} drives of {name} here" for name, all_disks in parts)
+        yield say(*texts, look="quiet")
+        yield say(*mounted)
     else:
         # The model only if it is not that of the others.
         first = disks[0]
         about = (first.model or first.kind, "rotational" if first.rotational else "") if odd else ()
-        yield Words((*filter(None, (*about, first.detail.get("transport"))), *mounted))
+        yield say(*about, first.detail.get("transport"), *mounted)
     unlike = [disk for disk in disks if odd or _likeness(scene, disk)[1:] != like[1:]]
-    slow = [disk for disk in unlike if scene.is_slow(disk.pcie)]
-    fine = [disk for disk in unlike if disk not in slow]
+    fine = [disk for disk in unlike if not scene.is_slow(disk.pcie)]
     alone = " each" if len({disk.pci for disk in fine}) == len(fine) > 1 else ""
-    for words in filter(None, dict.fromkeys(scene.pcie_words(disk.pcie) for disk in fine)):
-        yield Words((words + alone,), "quiet")
-    for alike in by_key(slow, lambda disk: scene.pcie_words(disk.pcie)):
+    for text in dict.fromkeys(scene.pcie_words(disk.pcie) for disk in fine):
+        yield say(text and text + alone, look="quiet")
+    for alike in by_key((disk for disk in unlike if disk not in fine), lambda disk: scene.pcie_words(disk.pcie)):
         names = [disk.name for disk in alike]
-        yield Words((f"{own_runs(names)}: {scene.pcie_words(alike[0].pcie)}", BELOW), "warn")
-    for words in filter(None, dict.fromkeys(scene.limit_words(disk.pcie) for disk in unlike)):
-        yield Words((words,), "quiet")
+        yield say(f"{own_runs(names)}: {scene.pcie_words(alike[0].pcie)}", BELOW, look="warn")
+    for text in dict.fromkeys(scene.limit_words(disk.pcie) for disk in unlike):
+        yield say(text, look="quiet")
 
 
 def _size_words(disk: Disk) -> str:
@@ -291,14 +287,13 @@ def _array_look(arrays: Iterable[Array]) -> Look:
 
 def _array_lines(scene: Scene, arrays: Sequence[Array]) -> Iterator[Words]:
     for array in arrays[:_MAX_NAMED]:
-        pieces = (
+        yield say(
             f"{array.name} {_array_words(array, is_sized=True)}" if len(arrays) > 1 else "",
             *_mounted_words(scene, [array.device], array.mountpoints),
             f"chunk {format_binary(array.chunk_bytes)}" if array.chunk_bytes else "",
             f"{array.missing} missing" if array.missing else "",
             f"{array.progress_percent:g} % done" if array.progress_percent is not None else "",
         )
-        yield Words(tuple(filter(None, pieces)))
 
 
 def _mounted_words(scene: Scene, devices: Sequence[str], mountpoints: Sequence[str]) -> tuple[str, ...]:
@@ -311,17 +306,11 @@ def _mounted_words(scene: Scene, devices: Sequence[str], mountpoints: Sequence[s
 
 def _disk_tile(scene: Scene, arrays: Sequence[Array], disk: Disk) -> Tile:
     own = {disk.name, *disk.partitions}
-    for array in arrays:
-        if not own.isdisjoint(array.failed):
-            return Tile(disk.name, "failed", "warn")
-    for array in arrays:
-        if not own.isdisjoint(array.spares):
-            return Tile(disk.name, "spare", "quiet")
-    for array in arrays:
-        if not own.isdisjoint(array.journal):
-            return Tile(disk.name, "journal", "quiet")
-    if (state := disk.detail.get("state")) in ("offline", "transport-offline", "dead"):
-        return Tile(disk.name, state, "warn")
+    for state, kind in (("failed", "failed"), ("spare", "spares"), ("journal", "journal")):
+        if any(not own.isdisjoint(getattr(array, kind)) for array in arrays):
+            return Tile(disk.name, state, "warn" if state == "failed" else "quiet")
+    if disk.detail.get("state") in ("offline", "transport-offline", "dead"):
+        return Tile(disk.name, disk.detail["state"], "warn")
     if disk.health is not None and list_failures(disk.health):
         return Tile(disk.name, "failing", "warn")
     if disk.pcie is not None and scene.is_slow(disk.pcie):
@@ -353,5 +342,6 @@ def array_crossings(scene: Scene) -> Iterator[Crossing]:
             *(f"on node {node}: {runs(names, scene.disk_ranks)}" for node, names in here),
             *([f"carries {', '.join(first_names(upper, 4))}"] if upper else []),
         )
+        marks = scene.marked([*shown, *upper, *(array.device for array in arrays)])
         title = f"{own_runs(shown)} {'crosses' if len(shown) == 1 else 'cross'} {node_words(nodes)}"
-        yield Crossing("array", title, words, (*shown, *upper), nodes, ends, scene.array_marks(arrays, ()))
+        yield Crossing("array", title, words, (*shown, *upper), nodes, ends, marks)

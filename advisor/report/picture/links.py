@@ -20,7 +20,7 @@ from advisor.report.picture.scene import (
     known_nodes,
     link_state,
     node_words,
-    words_of,
+    say,
 )
 from advisor.rules.queries import is_physical, links_above
 
@@ -56,35 +56,33 @@ def _rows_block(scene: Scene, rows: Sequence[LinkRow]) -> PictureBlock:
     names = tuple(row.link.name for row in rows)
     state = link_state(link)
     is_slow = is_physical(link) and scene.is_slow(link.pcie)
-    return PictureBlock(
+    return scene.block(
         f"link:{link.name}",
         runs(names, scene.link_ranks) if is_many else link.name,
         names,
         f"{len(rows)} × {state}" if is_many else state,
-        words_of(*_link_lines(scene, link, is_many=is_many, is_slow=is_slow)),
-        look="warn" if is_slow else "",
+        _link_lines(scene, link, is_many=is_many, is_slow=is_slow),
         depth=rows[0].depth,
         lanes=link.pcie.width if link.pcie else None,
-        is_below=is_slow,
-        marks=scene.marked(names),
-        folded=is_many,
+        is_slow=is_slow,
+        is_folded=is_many,
     )
 
 
 def _link_lines(scene: Scene, link: Link, *, is_many: bool, is_slow: bool) -> Iterator[Words]:
     details = (f"{key} {link.detail[key]}" for key in _DETAILS[is_many:] if link.detail.get(key))
     kind = "" if link.kind in ("ethernet", "loopback") else " ".join([link.kind, *details])
-    yield Words(tuple(filter(None, (kind, link.driver, _mtu_words(link)))))
-    yield Words(_llt_tags(scene, [link.name]))
+    yield say(kind, link.driver, _mtu_words(link))
+    yield say(*_llt_tags(scene, [link.name]))
     if len(scene.link_places(link)) > 1:
-        yield Words(("rests on a link whose node is unknown, too",), "quiet")
+        yield say("rests on a link whose node is unknown, too", look="quiet")
     words = scene.pcie_words(link.pcie, is_real=is_physical(link))
     if words:
-        yield Words((words, BELOW), "warn") if is_slow else Words((words,), "quiet")
-    yield Words(tuple(filter(None, [scene.limit_words(link.pcie)])), "quiet")
+        yield say(words, BELOW, look="warn") if is_slow else say(words, look="quiet")
+    yield say(scene.limit_words(link.pcie), look="quiet")
     if not is_many:
         far = [one for one in link.addresses if not one.startswith("fe80:") or len(link.addresses) == 1]
-        yield Words((*first_names(far, 3), *(["default route"] if link.default_route else [])), "quiet")
+        yield say(*first_names(far, 3), "default route" if link.default_route else "", look="quiet")
 
 
 def _mtu_words(link: Link) -> str:
@@ -143,19 +141,17 @@ def _card_title(card: Accelerator) -> str:
 def _card_block(scene: Scene, cards: Sequence[Accelerator]) -> PictureBlock:
     card, addresses = cards[0], tuple(card.address for card in cards)
     is_slow, words = scene.is_slow(card.pcie), scene.pcie_words(card.pcie)
-    return PictureBlock(
+    return scene.block(
         f"accelerator:{card.address}",
         _card_title(card),
         addresses,
         f"{len(cards)} ×" if len(cards) > 1 else "",
-        words_of(
-            Words((card.driver or "no driver",)),
-            Words((words,) if words else (), "warn" if is_slow else "quiet"),
-            Words(first_names(addresses, 4), "quiet"),
+        (
+            say(card.driver or "no driver"),
+            say(words, look="warn" if is_slow else "quiet"),
+            say(*first_names(addresses, 4), look="quiet"),
         ),
-        look="warn" if is_slow else "",
         lanes=card.pcie.width if card.pcie else None,
-        is_below=is_slow,
-        marks=scene.marked(addresses),
-        folded=len(addresses) > 4,
+        is_slow=is_slow,
+        is_folded=len(addresses) > 4,
     )

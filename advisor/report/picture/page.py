@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
@@ -19,6 +19,7 @@ from advisor.report.picture.content import host_picture
 from advisor.report.picture.described import describe_blocks, describe_picture
 from advisor.report.picture.drawing import Sheet, draw_sheet, panels_side_by_side, write_legend
 from advisor.report.picture.records import HostPicture
+from advisor.report.picture.scene import by_key
 from advisor.report.scan_summary import NEED, devices_text, host_roles, provenance_text, whose_commands
 from advisor.report.units import format_binary, times
 from advisor.rules.finding import SEVERITIES, Finding
@@ -28,16 +29,16 @@ from advisor.version import __version__
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-PHONE_WIDTH: Final = 328.0
+PHONE_WIDTH = 328.0
 """A phone of 360 pixels less its margins."""
 
-PAPER_COLUMNS: Final = 2
-MOST_COLUMNS: Final = 4
-_PANEL: Final = 326.0
-_NARROW_PANEL: Final = 294.0
-_MAX_LINES: Final = 40
-_MAX_FACTS: Final = 3
-_VARIABLE: Final = lazy_regex(r"var\((--\w+)\)")
+PAPER_COLUMNS = 2
+MOST_COLUMNS = 4
+_PANEL = 326.0
+_NARROW_PANEL = 294.0
+_MAX_LINES = 40
+_MAX_FACTS = 3
+_VARIABLE = lazy_regex(r"var\((--\w+)\)")
 
 
 def picture_svg(
@@ -130,21 +131,15 @@ def _wide_sheet(picture: HostPicture, name: str, *, whole: bool) -> Sheet:
 def _own_style(made: Environment) -> str:
     """The style sheet of a file of its own: colours written out, for viewers that know no variables."""
     style = made.get_template("host.css.j2").render()
-    colours = made.get_template("colours.css.j2").render()
-    light, dark, *_ = (_colour_variables(block) for block in re.findall(r":root \{([^}]*)\}", colours))
-    more = [_colour_variables(block) for block in re.findall(r":root \{([^}]*)\}", style)]
-    rules = "\n".join(line for line in style.splitlines() if ":root" not in line and "@media" not in line)
-    drawn = _fill_rules(rules, light | more[0])
-    in_dark = _fill_rules("\n".join(line for line in rules.splitlines() if "var(" in line), dark | more[1])
-    return f"{drawn.strip()}\n@media (prefers-color-scheme: dark) {{\n{in_dark}\n}}"
+    blocks = re.findall(r":root \{([^}]*)\}", made.get_template("colours.css.j2").render() + style)
+    light, dark, *_, more, dark_more = (dict(re.findall(r"(--\w+): ([^;]+);", block)) for block in blocks)
+    rules = [line for line in style.splitlines() if ":root" not in line and "@media" not in line]
 
+    def filled(lines: Iterable[str], colours: Mapping[str, str]) -> str:
+        return _VARIABLE.sub(lambda name: colours[name[1]], "\n".join(lines))
 
-def _colour_variables(block: str) -> dict[str, str]:
-    return dict(re.findall(r"(--\w+): ([^;]+);", block))
-
-
-def _fill_rules(rules: str, colours: Mapping[str, str]) -> str:
-    return _VARIABLE.sub(lambda name: colours[name[1]], rules)
+    in_dark = filled((line for line in rules if "var(" in line), dark | dark_more)
+    return f"{filled(rules, light | more).strip()}\n@media (prefers-color-scheme: dark) {{\n{in_dark}\n}}"
 
 
 def _facts_table(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -153,19 +148,17 @@ def _facts_table(facts: Facts) -> Iterator[tuple[str, str]]:
     counts = ((cpu.packages, "socket"), (cpu.cores, "core"), (cpu.threads, "thread"))
     virtual = "" if host.virtualization in (None, "", "none") else f"{host.virtualization} virtual machine"
     virtual = facts.container.words.removeprefix("a ") if facts.container.is_inside else virtual
-    machine = " ".join(one for one in (host.vendor, host.product) if one)
-    cloud = f"{host.cloud.provider} {host.cloud.instance_type or 'instance type unknown'}" if host.cloud else ""
+    machine = " ".join(filter(None, (host.vendor, host.product)))
+    sizes = [times(count, what) for count, what in counts if count is not None]
     rows = {
         "role": ", ".join(host_roles(facts)),
-        "system": host.os or "",
-        "kernel": " ".join(one for one in (host.kernel, host.architecture) if one),
-        "machine": ", ".join(one for one in (machine, virtual) if one),
-        "cloud": cloud,
-        "cpu": ", ".join(
-            [*([cpu.model] if cpu.model else []), *(times(n, what) for n, what in counts if n is not None)]
-        ),
-        "memory": format_binary(memory.total_bytes) if memory.total_bytes is not None else "",
-        "nodes": str(len(facts.numa.nodes)) if facts.numa.nodes else "",
+        "system": host.os,
+        "kernel": " ".join(filter(None, (host.kernel, host.architecture))),
+        "machine": ", ".join(filter(None, (machine, virtual))),
+        "cloud": host.cloud and f"{host.cloud.provider} {host.cloud.instance_type or 'instance type unknown'}",
+        "cpu": ", ".join(filter(None, (cpu.model, *sizes))),
+        "memory": None if memory.total_bytes is None else format_binary(memory.total_bytes),
+        "nodes": str(len(facts.numa.nodes) or ""),
         "devices": devices_text(facts.links, facts.disks, facts.arrays),
     }
     return ((name, text) for name, text in rows.items() if text)
@@ -182,12 +175,12 @@ def evidence_rows(finding: Finding) -> list[str]:
 
 def _unknown_rows(unknown: Sequence[Unknown]) -> list[tuple[str, str]]:
     """Facts and why they are unknown; those of one kind and for one reason in one row."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for entry in unknown:
-        groups.setdefault((entry.fact.partition(".")[0], entry.why), []).append(entry.fact)
-    return [(_facts_json(facts), why) for (_, why), facts in groups.items()]
-
-
-def _facts_json(facts: Sequence[str]) -> str:
-    more = f" and {len(facts) - _MAX_FACTS} more" if len(facts) > _MAX_FACTS else ""
-    return ", ".join(facts[:_MAX_FACTS]) + more
+    rows = by_key(unknown, lambda entry: (entry.fact.partition(".")[0], entry.why))
+    return [
+        (
+            ", ".join(entry.fact for entry in group[:_MAX_FACTS])
+            + (f" and {len(group) - _MAX_FACTS} more" if len(group) > _MAX_FACTS else ""),
+            group[0].why,
+        )
+        for group in rows
+    ]

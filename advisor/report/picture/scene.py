@@ -14,7 +14,7 @@ from advisor.facts.pci import PcieLink
 from advisor.report.devices import named_by
 from advisor.report.format import natural, ranked, runs
 from advisor.report.layout import listed
-from advisor.report.picture.records import UNKNOWN_KEY, Crossing, End, PictureBlock, Place, Words
+from advisor.report.picture.records import UNKNOWN_KEY, Crossing, End, Look, PictureBlock, Place, Tile, Words
 from advisor.report.units import format_speed
 from advisor.rules.finding import Finding
 from advisor.rules.numbering import number_findings
@@ -61,9 +61,6 @@ class Scene:
         """Return the numbers of the findings that name any of these."""
         return tuple(sorted({number for name in names for number in self.marks.get(name, ())}))
 
-    def array_marks(self, arrays: Iterable[Array], names: Iterable[str]) -> tuple[int, ...]:
-        return self.marked([*names, *(name for array in arrays for name in (array.name, array.device))])
-
     def is_slow(self, pcie: PcieLink | None) -> bool:
         """Tell whether a PCIe link is real and has fewer lanes, or runs slower, than the device could."""
         if pcie is None or not self.is_real:
@@ -84,6 +81,39 @@ class Scene:
         if not self.is_real or pcie is None or pcie.limiting is None or pcie.bandwidth_mbps is None:
             return ""
         return f"{pcie.limiting} above it carries {format_speed(pcie.bandwidth_mbps)}"
+
+    def block(
+        self,
+        key: str,
+        title: str,
+        names: Sequence[str],
+        aside: str,
+        lines: Iterable[Words],
+        look: Look = "",
+        *,
+        lanes: int | None = None,
+        is_slow: bool = False,
+        is_folded: bool = False,
+        depth: int = 0,
+        arrays: Iterable[Array] = (),
+        tiles: Iterable[Tile] = (),
+    ) -> PictureBlock:
+        """Return a block with the numbers of its findings, without empty lines."""
+        marks = self.marked([*names, *(array.device for array in arrays)])
+        return PictureBlock(
+            key,
+            title,
+            tuple(names),
+            aside,
+            tuple(line for line in lines if line.pieces),
+            tuple(tiles),
+            "warn" if is_slow else look,
+            depth,
+            lanes,
+            is_slow,
+            marks,
+            is_folded,
+        )
 
     @cached_property
     def arrays(self) -> list[Array]:
@@ -157,8 +187,8 @@ def bound_blocks(
     kept, rest = _split_rest(blocks, most, lambda block: bool(block.marks) or block.look == "warn")
     if rest:
         names = tuple(name for block in rest for name in block.names)
-        title, marks = f"and {len(names)} more {noun}s", scene.marked(names)
-        kept.append(PictureBlock(f"rest:{rest[0].key}", title, names, look="quiet", marks=marks, folded=True))
+        title = f"and {len(names)} more {noun}s"
+        kept.append(scene.block(f"rest:{rest[0].key}", title, names, "", (), "quiet", is_folded=True))
     return tuple(kept)
 
 
@@ -175,9 +205,9 @@ def bound_crossings(crossings: Sequence[Crossing]) -> tuple[Crossing, ...]:
     return tuple(kept)
 
 
-def words_of(*lines: Words) -> tuple[Words, ...]:
-    """Return the lines that say anything."""
-    return tuple(line for line in lines if line.pieces)
+def say(*pieces: str | None, look: Look = "") -> Words:
+    """Return a line of the pieces that are not empty."""
+    return Words(tuple(filter(None, pieces)), look)
 
 
 def own_runs(names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
 from advisor.report.format import natural
 from advisor.report.picture.drives import groups_of
-from advisor.report.picture.records import Crossing, End, PictureBlock, Place, Words
+from advisor.report.picture.records import Crossing, End, PictureBlock, Place
 from advisor.report.picture.scene import (
     Scene,
     bound_blocks,
@@ -22,7 +22,7 @@ from advisor.report.picture.scene import (
     known_nodes,
     node_words,
     order_places,
-    words_of,
+    say,
 )
 from advisor.rules.queries import links_below, split_ids
 
@@ -65,21 +65,20 @@ class Seats:
         near = [device for device in service.devices if device not in far]
         where = known_nodes(order_places(end.place for device in far for end in self.ends.get(device, ())))
         aside = f"memory {policy}" if policy and policy != "default" else ""
-        return PictureBlock(
+        return self.scene.block(
             f"service:{service.unit}",
             name,
             (service.unit, name),
             "not running" if service.main_pid is None else aside,
-            words_of(
-                Words((self._cpus(service), *([f"memory of {node_words(mems)}"] if is_bound and mems else []))),
-                Words(_using_words(near), "quiet"),
-                Words(
-                    (f"crosses to {node_words(where)}: {', '.join(first_names(far, _MAX_NAMED))}",) if far else (),
-                    "warn",
+            (
+                say(self._cpus(service), f"memory of {node_words(mems)}" if is_bound and mems is not None else ""),
+                say(*_using_words(near), look="quiet"),
+                say(
+                    f"crosses to {node_words(where)}: {', '.join(first_names(far, _MAX_NAMED))}" if far else "",
+                    look="warn",
                 ),
             ),
-            look="warn" if far else "",
-            marks=self.scene.marked((service.unit, name)),
+            "warn" if far else "",
         )
 
     def _cpus(self, service: Service) -> str:
