@@ -19,14 +19,13 @@ from advisor.report.arms import (
     session_rows,
 )
 from advisor.report.charts.changes import CHART_WIDTH, chart_svg, forest_of
-from advisor.report.html import Raw, html_environment, style_hash
+from advisor.report.html import render_page
 from advisor.report.layout import Page, Span, Style, counted, listed
 from advisor.report.proof_numbers import format_figure, format_percent, p_figure
 from advisor.report.proof_rows import MetricRow, RowGroup
 from advisor.report.proof_words import workload_title
 from advisor.report.svg import MIN_WIDTH, Picture
 from advisor.shell.quote import shell_quote
-from advisor.version import __version__
 
 LEVEL_WORDS = (
     "A change is that of the metric with the value against without it, over runs in which the other values were on and"
@@ -203,14 +202,10 @@ def ablation_page(result: ArmsProof) -> str:
     """The whole page, without script and with nothing from outside. All text is escaped."""
     ablation = result.session.ablation
     assert ablation is not None
-    made = html_environment()
-    style = made.get_template("proof.css.j2").render()
     words, look = QUALITY[result.quality]
     is_shown = result.session.command is None
-    return made.get_template("arms.html.j2").render(
-        style=Raw(style),
-        style_hash=style_hash(style),
-        version=__version__,
+    return render_page(
+        "arms",
         title=f"Which value of {ablation.profile} has an effect",
         kind="Combinations of values in randomised blocks",
         verdict=words,

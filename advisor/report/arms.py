@@ -8,12 +8,11 @@ from typing import Final
 from advisor.proof.blocks import NONE, ArmsProof, Call, Effect, Quality, counted_blocks
 from advisor.report.charts.changes import CHART_WIDTH, chart_svg, draw_bars
 from advisor.report.format import format_duration
-from advisor.report.html import Raw, html_environment, style_hash
+from advisor.report.html import render_page
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded
 from advisor.report.proof_numbers import format_figure, format_percent, format_written, p_figure
 from advisor.report.proof_words import command_words, workload_title
 from advisor.shell.quote import shell_quote
-from advisor.version import __version__
 
 QUALITY: Final[Mapping[Quality, tuple[str, Style]]] = {
     "sound": ("measured", "green"),
@@ -224,13 +223,9 @@ def doubt_words(result: ArmsProof) -> tuple[str, Style]:
 
 def arms_page(result: ArmsProof) -> str:
     """The whole page, without script and with nothing from outside. All text is escaped."""
-    made = html_environment()
-    style = made.get_template("proof.css.j2").render()
     words, look = QUALITY[result.quality]
-    return made.get_template("arms.html.j2").render(
-        style=Raw(style),
-        style_hash=style_hash(style),
-        version=__version__,
+    return render_page(
+        "arms",
         title=f"{listed(result.arms[1:])} against none",
         verdict=words,
         verdict_style=look,

@@ -20,13 +20,12 @@ from advisor.report.comparison import (
     workload_lines,
 )
 from advisor.report.format import clean
-from advisor.report.html import Raw, html_environment, style_hash
+from advisor.report.html import render_page
 from advisor.report.layout import Span
 from advisor.report.proof_numbers import format_amount
 from advisor.report.proof_page import Twin, pieces_of, rung_cells
 from advisor.report.proof_rows import MetricRow, RowGroup, band_of, by_workload, cells_of, table_head
 from advisor.report.proof_words import workload_title
-from advisor.version import __version__
 
 _DESCRIPTION = (
     "Estimate and 95 % interval of B over A for each workload on one axis of changes, logarithmic; "
@@ -37,17 +36,13 @@ _DESCRIPTION = (
 
 def comparison_page(comparison: SeriesComparison) -> str:
     """The whole page. All text is escaped, and spelt out where it is not printable."""
-    made = html_environment()
-    style = made.get_template("proof.css.j2").render()
     verdict = verdict_span(comparison)
     groups = _row_groups(comparison)
     items = [summary_of(one) for one in (*comparison.explored, *comparison.workloads)]
     names = dict.fromkeys(one.name for one in comparison.workloads)
     found = [(name, rungs_of(items, name)) for name in names]
-    return made.get_template("comparison.html.j2").render(
-        style=Raw(style),
-        style_hash=style_hash(style),
-        version=__version__,
+    return render_page(
+        "comparison",
         a=comparison.a.source,
         b=comparison.b.source,
         verdict=verdict.text,

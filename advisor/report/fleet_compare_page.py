@@ -20,10 +20,9 @@ from advisor.report.fleet_compare import (
 )
 from advisor.report.fleet_matrix import format_duration_us, in_trouble, worst_of
 from advisor.report.format import natural, ranked
-from advisor.report.html import Raw, html_environment, style_hash
+from advisor.report.html import render_page
 from advisor.report.layout import counted
 from advisor.rules.finding import SEVERITIES
-from advisor.version import __version__
 
 _MAX_GRID: Final = 60
 _MAX_COLUMNS: Final = 14
@@ -34,8 +33,6 @@ _STYLES: Final = {"critical": "red", "warning": "red", "advice": "yellow", "info
 
 def comparison_page(comparison: HostComparison) -> str:
     """The whole page. All text is escaped, and spelt out where it is not printable."""
-    made = html_environment()
-    style = made.get_template("fleet.css.j2").render()
     ranks = ranked(comparison.compared)
     numbers = {id(one): number for number, one in enumerate(comparison.findings, 1)}
     # Hosts that differ against what they differ in; a cell is the worst finding of its kind on its host.
@@ -46,10 +43,9 @@ def comparison_page(comparison: HostComparison) -> str:
         first = {short_words(one): one for one in reversed(some)}
         cells = [_hit_dict(first[topic], numbers) if topic in first else None for topic in topics]
         rows.append({"name": host.name, "cells": cells})
-    return made.get_template("fleet.html.j2").render(
-        style=Raw(style),
-        style_hash=style_hash(style),
-        version=__version__,
+    return render_page(
+        "fleet",
+        ("fleet",),
         group_by=comparison.group_by,
         summary=summary_words(comparison),
         verdict=verdict_words(comparison),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from advisor.report.format import clean
+from advisor.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -32,6 +34,14 @@ def html_environment() -> Environment:
     made.filters["place"] = _format_place
     made.filters["pixels"] = _format_pixels
     return made
+
+
+def render_page(page: str, styles: Sequence[str] = ("proof",), **values: Any) -> str:
+    """Return a page of a template, with its style sheet, the hash that its policy allows, and our version."""
+    made = html_environment()
+    style = "".join(made.get_template(f"{name}.css.j2").render() for name in styles)
+    values |= {"style": Raw(style), "style_hash": style_hash(style), "version": __version__}
+    return made.get_template(f"{page}.html.j2").render(values)
 
 
 def style_hash(style: str) -> str:

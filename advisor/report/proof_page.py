@@ -26,7 +26,7 @@ from advisor.report.charts.runs import (
     timed_metrics,
 )
 from advisor.report.format import clean
-from advisor.report.html import Raw, html_environment, style_hash
+from advisor.report.html import render_page
 from advisor.report.layout import Piece, Span, counted
 from advisor.report.proof_numbers import change_words, figures_words, format_figure, format_percent, interval_words
 from advisor.report.proof_rows import by_workload, cells_of, groups_of, table_head
@@ -51,7 +51,6 @@ from advisor.report.proof_words import (
 )
 from advisor.report.svg import Picture
 from advisor.shell.quote import shell_quote
-from advisor.version import __version__
 
 
 class Twin(msgspec.Struct, frozen=True):
@@ -66,15 +65,11 @@ class Twin(msgspec.Struct, frozen=True):
 
 def proof_page(proof: Proof) -> str:
     """The whole page. All text is escaped, and spelt out where it is not printable."""
-    made = html_environment()
-    style = made.get_template("proof.css.j2").render()
     host = proof.session.host
     name, kernel = (None, None) if host is None else (host.name, host.kernel)
     runs = list_entries(proof.session)
-    return made.get_template("proof.html.j2").render(
-        style=Raw(style),
-        style_hash=style_hash(style),
-        version=__version__,
+    return render_page(
+        "proof",
         **_verdict_dict(proof),
         forest=draw_forest(proof),
         columns=("metric", *table_head()[1:], "result"),

@@ -17,7 +17,7 @@ from advisor.host.provenance import Provenance
 from advisor.observe.rates import link_rates
 from advisor.observe.span import CounterSpan
 from advisor.report.format import format_timestamp, natural
-from advisor.report.html import Raw, html_environment, style_hash
+from advisor.report.html import render_page
 from advisor.report.picture.content import LEVELS, add_loads, host_picture
 from advisor.report.picture.described import describe_picture
 from advisor.report.picture.drawing import draw_sheet, write_legend
@@ -25,7 +25,6 @@ from advisor.report.picture.page import list_sheets
 from advisor.report.picture.records import Place
 from advisor.report.scan_summary import provenance_text
 from advisor.report.why import HELPS, asker_text, evidence_rows, nothing_text, verdict_text
-from advisor.version import __version__
 
 MAX_ROWS: Final = 24
 _WIDTH: Final = 100.0
@@ -54,14 +53,11 @@ def why_page(
     """The page. ``facts`` are those of the context with what is unknown of ``services``. Without scripts."""
     devices, cpus = _measure_loads(span, context)
     picture = add_loads(host_picture(facts, (), services), devices, cpus)
-    made = html_environment()
-    style = "".join(made.get_template(f"{name}.css.j2").render() for name in ("proof", "host-page", "why"))
     taken = format_timestamp(diagnosis.taken_at)
     ends = [*LEVELS[1:], 1.0]
-    return made.get_template("why.html.j2").render(
-        style=Raw(style),
-        style_hash=style_hash(style),
-        version=__version__,
+    return render_page(
+        "why",
+        ("proof", "host-page", "why"),
         host=diagnosis.hostname or "host of unknown name",
         verdict=verdict_text(diagnosis.binds[0]) if diagnosis.binds else nothing_text(diagnosis),
         provenance=f"{provenance_text(provenance)} · {diagnosis.seconds:g} s of counters to {taken}",

@@ -230,8 +230,8 @@ def test_the_table_of_latencies_equals_the_record(name: str) -> None:
     proof = ALL[name]
     items = (*proof.workloads, *proof.guardrails, *proof.exploratory)
     rows = parsed_of(name).table("percentile")
-    assert [row[0] for row in rows] == [label for _, label in RUNGS.items()]
-    for row, (metric, _) in zip(rows, RUNGS, strict=True):
+    assert [row[0] for row in rows] == [*RUNGS.values()]
+    for row, (metric, _) in zip(rows, RUNGS.items(), strict=True):
         item = next(item for item in items if (item.name, item.metric) == (proof.workloads[0].name, metric))
         assert item.before is not None
         assert row[1].startswith(f"{format_figure(item.before)} → ")

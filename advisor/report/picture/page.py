@@ -14,7 +14,7 @@ from advisor.host.provenance import Provenance
 from advisor.limits.host_records import HostCeiling
 from advisor.report.finding_blocks import value_text
 from advisor.report.format import format_minute
-from advisor.report.html import Raw, html_environment, style_hash
+from advisor.report.html import Raw, html_environment, render_page
 from advisor.report.picture.content import host_picture
 from advisor.report.picture.described import describe_blocks, describe_picture
 from advisor.report.picture.drawing import Sheet, draw_sheet, panels_side_by_side, write_legend
@@ -24,7 +24,6 @@ from advisor.report.scan_summary import NEED, devices_text, host_roles, provenan
 from advisor.report.units import format_binary, times
 from advisor.rules.finding import SEVERITIES, Finding
 from advisor.rules.numbering import number_findings
-from advisor.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -65,18 +64,15 @@ def picture_page(
     """The page: when and of what it is, the facts of the machine, the findings in short, the picture as it fits a
     phone, paper or a screen, the findings with their reasons, what is muted, and the unknown."""
     picture = host_picture(facts, findings, services, ceiling)
-    made = html_environment()
-    style = made.get_template("proof.css.j2").render() + made.get_template("host-page.css.j2").render()
     # Findings with the numbers of the scan page, and whether each is the first of its number; the gravest first.
     numbered = [(group, at == 0, one) for group in number_findings(findings) for at, one in enumerate(group.findings)]
     groups = (
         (name, [(group.number, first, one) for group, first, one in numbered if group.severity == name])
         for name in reversed(SEVERITIES)
     )
-    return made.get_template("host.html.j2").render(
-        style=Raw(style),
-        style_hash=style_hash(style),
-        version=__version__,
+    return render_page(
+        "host",
+        ("proof", "host-page"),
         picture=picture,
         title=_page_title(picture),
         description=describe_picture(picture),
