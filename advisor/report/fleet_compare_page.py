@@ -45,7 +45,7 @@ def comparison_page(comparison: HostComparison) -> str:
         rows.append({"name": host.name, "cells": cells})
     return render_page(
         "fleet",
-        ("fleet",),
+        "fleet",
         group_by=comparison.group_by,
         summary=summary_words(comparison),
         verdict=verdict_words(comparison),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -36,10 +35,10 @@ def html_environment() -> Environment:
     return made
 
 
-def render_page(page: str, styles: Sequence[str] = ("proof",), **values: Any) -> str:
+def render_page(page: str, *styles: str, **values: Any) -> str:
     """Return a page of a template, with its style sheet, the hash that its policy allows, and our version."""
     made = html_environment()
-    style = "".join(made.get_template(f"{name}.css.j2").render() for name in styles)
+    style = "".join(made.get_template(f"{name}.css.j2").render() for name in styles or ("proof",))
     values |= {"style": Raw(style), "style_hash": style_hash(style), "version": __version__}
     return made.get_template(f"{page}.html.j2").render(values)
 

@@ -138,25 +138,20 @@ def _add_comparison(page: Page, comparison: TwinComparison) -> None:
 
 
 def _value_words(row: TwinRow, value: float | None) -> str:
-    if value is None:
-        return ""
-    if row.kind == "share":
-        return f"{value:.1%}"
-    return f"{value:,.1f}" if row.kind == "depth" else f"{value:,.0f}" + (" µs" if row.kind == "us" else "")
+    formats = {"share": "{:.1%}", "depth": "{:,.1f}", "us": "{:,.0f} µs"}
+    return "" if value is None else formats.get(row.kind, "{:,.0f}").format(value)
 
 
 def _difference_words(row: TwinRow) -> str:
-    if row.kind == "share":
-        return f"{100 * row.difference:.1f} points"
-    return f"{row.difference:.3f}" if row.kind == "distance" else f"{row.difference:.0%}"
+    formats = {"share": "{1:.1f} points", "distance": "{0:.3f}"}
+    return formats.get(row.kind, "{0:.0%}").format(row.difference, 100 * row.difference)
 
 
 def _bound_words(row: TwinRow) -> str:
     if row.bound is None:
         return "not judged"
-    if row.kind == "share":
-        return f"{100 * row.bound:.0f} points"
-    return f"{row.bound:g}" if row.kind == "distance" else f"{row.bound:.0%}"
+    formats = {"share": "{1:.0f} points", "distance": "{0:g}"}
+    return formats.get(row.kind, "{0:.0%}").format(row.bound, 100 * row.bound)
 
 
 _WIDTH, _PLOT, _LEFT, _TOP = 720, 180, 60, 40

@@ -57,7 +57,9 @@ def why_page(
     ends = [*LEVELS[1:], 1.0]
     return render_page(
         "why",
-        ("proof", "host-page", "why"),
+        "proof",
+        "host-page",
+        "why",
         host=diagnosis.hostname or "host of unknown name",
         verdict=verdict_text(diagnosis.binds[0]) if diagnosis.binds else nothing_text(diagnosis),
         provenance=f"{provenance_text(provenance)} · {diagnosis.seconds:g} s of counters to {taken}",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
-
-import msgspec
+from itertools import pairwise
 
 from advisor.proof.blocks import NONE, ArmsProof, Effect
 from advisor.proof.records import Proof
@@ -146,97 +145,76 @@ _BARS = (
 )
 
 
-class _Area(msgspec.Struct, frozen=True):
-    """Where bars stand, in percent of a picture that is ``width`` pixels wide or wider. ``scale`` is per unit."""
-
-    width: float
-    left: float = 0.0
-    right: float = 100.0
-    scale: float = 0.0
-
-
 def draw_bars(result: ArmsProof, *, width: float = MIN_WIDTH) -> Picture:
     """Draw every workload in the order of the session, every arm in the order of the call.
 
     Bars begin at zero and share one scale within a workload, as units differ between workloads. A dashed line marks
     ``none`` in a wide picture.
     """
-    area = _Area(width)
+    bars = _Bars(width)
     if width >= _WIDE:
         names = max(chart_width(cut_text(name, width / 3)) for name in result.arms)
         figures = max((chart_width(_figure_words(effect)) for effect in result.effects), default=0.0)
-        left = 100 * (names + _SPACE) / width
-        area = _Area(width, left, max(left, 100 - 100 * (figures + _SPACE) / width))
-    shapes: list[Shape] = []
-    top = 0.0
+        bars.left = 100 * (names + _SPACE) / width
+        bars.right = max(bars.left, 100 - 100 * (figures + _SPACE) / width)
     for workload in result.session.workloads:
         effects = [one for one in result.effects if one.workload == workload and one.before is not None]
         if effects:
-            top = _add_workload(shapes, area, workload, effects, top + (18.0 if top else 0.0))
-    description = f"{_BARS} The dashed line marks none." if area.left else _BARS
-    return Picture("bars", top + 4, shapes, "Medians of each arm", description)
+            bars.add_workload(workload, effects)
+    description = f"{_BARS} The dashed line marks none." if bars.left else _BARS
+    return Picture("bars", bars.bottom + 4, bars.shapes, "Medians of each arm", description)
 
 
 def _figure_words(effect: Effect) -> str:
     return f"{format_figure(effect.after or 0.0)} ({format_percent((effect.ratio or 1.0) - 1)})"
 
 
-def _add_workload(shapes: list[Shape], area: _Area, workload: str, effects: list[Effect], top: float) -> float:
-    bottom = top + 12
-    shapes.append(Label(0.0, bottom, cut_text(workload, area.width), look="strong"))
-    title, unit = workload_title(workload), effects[0].unit
-    for line in textwrap.wrap(clean(f"{title} ({unit})" if title else unit), int(area.width / LETTER_WIDTH)):
-        bottom += LINE_HEIGHT
-        shapes.append(Label(0.0, bottom, line, look="quiet"))
-    bottom += 4
-    base = effects[0].before or 0.0
-    # An interval of the change, in the unit of the bars.
-    spans = [
-        tuple(bound * one.before for bound in one.interval) if one.interval and one.before is not None else ()
-        for one in effects
-    ]
-    highest = max(
-        value
-        for one, span in zip(effects, spans, strict=True)
-        for value in (one.before or 0, one.after or 0, *span[1:])
-    )
-    scale = (area.right - area.left) / highest if highest > 0 else 0.0
-    area = msgspec.structs.replace(area, scale=scale)
-    first = bottom
-    bottom = _add_bar(shapes, area, NONE, base, "plain", format_figure(base), (), bottom)
-    for one, span in zip(effects, spans, strict=True):
-        look = {"gain": "better", "loss": "worse"}.get(one.call, "plain")
-        bottom = _add_bar(shapes, area, one.arm, one.after or 0.0, look, _figure_words(one), span, bottom)
-    if area.left:
-        at = area.left + base * scale
-        shapes.append(Line(at, first + 2, at, bottom, "base"))
-    return bottom
+class _Bars:
+    """Shapes down to ``bottom``. Bars stand between ``left`` and ``right``, in percent; ``scale`` is per unit."""
 
+    def __init__(self, width: float) -> None:
+        self.width = width
+        self.left, self.right = 0.0, 100.0
+        self.scale = self.bottom = 0.0
+        self.shapes: list[Shape] = []
 
-def _add_bar(
-    shapes: list[Shape],
-    area: _Area,
-    name: str,
-    value: float,
-    look: str,
-    words: str,
-    interval: Sequence[float],
-    top: float,
-) -> float:
-    room, base, bar = area.width - chart_width(words) - _SPACE, top + LINE_HEIGHT - 3, top + LINE_HEIGHT + 1
-    bottom = bar + _BAR + 3
-    if area.left:
-        room, base, bar, bottom = area.width / 3, top + 13, top + 4, top + 19
-    shapes += [
-        Label(0.0, base, cut_text(name, room)),
-        Label(100.0, base, words, "end", look),
-        Box(area.left, bar, value * area.scale, _BAR, f"bar {look}"),
-    ]
-    ends = [min(area.left + bound * area.scale, area.right) for bound in interval]
-    if ends:
+    def add_workload(self, workload: str, effects: list[Effect]) -> None:
+        self.bottom += 30 if self.bottom else 12
+        self.shapes.append(Label(0.0, self.bottom, cut_text(workload, self.width), look="strong"))
+        title, unit = workload_title(workload), effects[0].unit
+        for line in textwrap.wrap(clean(f"{title} ({unit})" if title else unit), int(self.width / LETTER_WIDTH)):
+            self.bottom += LINE_HEIGHT
+            self.shapes.append(Label(0.0, self.bottom, line, look="quiet"))
+        self.bottom += 4
+        base = effects[0].before or 0.0
+        # An interval of the change, in the unit of the bars.
+        spans = [[bound * (one.before or 0) for bound in one.interval or ()] for one in effects]
+        values = [value for one in effects for value in (one.before or 0, one.after or 0)]
+        highest = max(*values, *(span[1] for span in spans if span))
+        self.scale = (self.right - self.left) / highest if highest > 0 else 0.0
+        top, at = self.bottom + 2, self.left + base * self.scale
+        self.add_bar(NONE, base, "plain", format_figure(base), ())
+        for one, span in zip(effects, spans, strict=True):
+            look = {"gain": "better", "loss": "worse"}.get(one.call, "plain")
+            self.add_bar(one.arm, one.after or 0.0, look, _figure_words(one), span)
+        if self.left:
+            self.shapes.append(Line(at, top, at, self.bottom, "base"))
+
+    def add_bar(self, name: str, value: float, look: str, words: str, interval: Sequence[float]) -> None:
+        top = self.bottom
+        room, base, bar = self.width - chart_width(words) - _SPACE, top + LINE_HEIGHT - 3, top + LINE_HEIGHT + 1
+        self.bottom = bar + _BAR + 3
+        if self.left:
+            room, base, bar, self.bottom = self.width / 3, top + 13, top + 4, top + 19
         middle = bar + _BAR / 2
-        shapes += [Line(ends[0], middle, ends[1], middle, "interval"), *(_cap(at, middle) for at in ends)]
-    return bottom
+        ends = [min(self.left + bound * self.scale, self.right) for bound in interval]
+        self.shapes += [
+            Label(0.0, base, cut_text(name, room)),
+            Label(100.0, base, words, "end", look),
+            Box(self.left, bar, value * self.scale, _BAR, f"bar {look}"),
+            *(Line(low, middle, high, middle, "interval") for low, high in pairwise(ends)),
+            *(_cap(at, middle) for at in ends),
+        ]
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

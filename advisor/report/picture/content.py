@@ -8,7 +8,7 @@ import msgspec
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
-from advisor.limits.host_records import Binding, HostCeiling, StageSum
+from advisor.limits.host_records import HostCeiling
 from advisor.report.finding_lines import counts_text, finding_text
 from advisor.report.format import clean, natural
 from advisor.report.host_ceiling import members_words, stage_words
@@ -143,21 +143,21 @@ def _panel_head(scene: Scene, place: Place) -> tuple[str, str, tuple[Chip, ...]]
 
 def ceiling_picture(ceiling: HostCeiling) -> CeilingPicture:
     """Return the stages with a known sum, as bars to one scale; the others by name."""
-    reads = ceiling.read_mb_s, ceiling.binds if ceiling.read_mb_s is not None else None
-    writes = ceiling.write_mb_s, ceiling.write_binds
-    known = [stage for stage in ceiling.stages if stage.read_mb_s is not None or stage.write_mb_s is not None]
-    most = max((value for stage in known for value in (stage.read_mb_s, stage.write_mb_s) if value), default=0.0)
-
-    def bound(value: float | None, binding: Binding | None) -> str:
-        if value is None or binding is None:
-            return "unknown"
-        members = clean(members_words(binding.members, 3))
-        return f"{value:,.0f} MB/s, bound by {stage_words(binding.stage, ceiling.machine)} ({members})"
-
-    def bars(stage: StageSum) -> list[CeilingBar]:
-        """Return a single bar if reads and writes are alike and bound alike, else two."""
+    read_binds = ceiling.binds if ceiling.read_mb_s is not None else None
+    ways = (("reads", ceiling.read_mb_s, read_binds), ("writes", ceiling.write_mb_s, ceiling.write_binds))
+    sums = {stage.stage: (stage.read_mb_s, stage.write_mb_s) for stage in ceiling.stages}
+    most = max((value for both in sums.values() for value in both if value), default=0.0)
+    titles: list[str] = []
+    for way, value, binding in ways:
+        words = "unknown"
+        if value is not None and binding is not None:
+            words = f"{value:,.0f} MB/s, bound by {stage_words(binding.stage, ceiling.machine)}"
+            words += f" ({clean(members_words(binding.members, 3))})"
+        titles.append(f"{way} {words}")
+    bars: list[CeilingBar] = []
+    silent: list[str] = []
+    for stage in ceiling.stages:
         title = stage_words(stage.stage, ceiling.machine)
-        sums = (("reads", stage.read_mb_s, reads[1]), ("writes", stage.write_mb_s, writes[1]))
         found = [
             CeilingBar(
                 f"{title}, {way}",
@@ -165,23 +165,16 @@ def ceiling_picture(ceiling: HostCeiling) -> CeilingPicture:
                 value / most if most else 0.0,
                 binding is not None and binding.stage == stage.stage,
             )
-            for way, value, binding in sums
+            for (way, _, binding), value in zip(ways, sums[stage.stage], strict=True)
             if value is not None
         ]
+        # A single bar if reads and writes are alike and bound alike.
         if len({(bar.value, bar.is_binding) for bar in found}) < len(found):
-            return [msgspec.structs.replace(found[0], title=title)]
-        return found
-
-    silent = [
-        stage_words(stage.stage, ceiling.machine)
-        for stage in ceiling.stages
-        if stage.known in ("unknown", "partly") and stage not in known
-    ]
-    return CeilingPicture(
-        f"Ceiling of the host: reads {bound(*reads)}; writes {bound(*writes)}",
-        tuple(bar for stage in known for bar in bars(stage)),
-        f"Unknown, and perhaps lower: {', '.join(silent)}." if silent else "",
-    )
+            found = [msgspec.structs.replace(found[0], title=title)]
+        bars += found
+        silent += [title] if not found and stage.known in ("unknown", "partly") else []
+    note = f"Unknown, and perhaps lower: {', '.join(silent)}." if silent else ""
+    return CeilingPicture(f"Ceiling of the host: {'; '.join(titles)}", tuple(bars), note)
 
 
 # -- use over a span ---------------------------------------------------------------------------------------------------

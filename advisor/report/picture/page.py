@@ -72,7 +72,8 @@ def picture_page(
     )
     return render_page(
         "host",
-        ("proof", "host-page"),
+        "proof",
+        "host-page",
         picture=picture,
         title=_page_title(picture),
         description=describe_picture(picture),
