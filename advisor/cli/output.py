@@ -132,9 +132,11 @@ def _indent_rest(text: str) -> str:
 
 
 def parse_settings(pairs: list[str] | None) -> Mapping[str, str]:
-    """``K=V`` of each --set. Raises UsageError for one that has no ``=``."""
+    """Return ``K=V`` of each --set. Raises UsageError for text that is not UTF-8 or has no ``=``."""
     found: dict[str, str] = {}
     for pair in pairs or ():
+        if not pair.isascii() and pair != pair.encode("utf-8", "replace").decode():
+            raise UsageError(f"--set {pair}: not UTF-8", hint="a pattern such as eth* stands for a name that is not")
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise UsageError(f"--set {pair}: not of the form NAME=VALUE")

@@ -102,6 +102,10 @@ def parse_udev_rules(text: str) -> Iterator[tuple[int, Found]]:
         whole = ""
 
 
+_PLACE_LENGTH: Final = 200
+"""Characters of the sections around a key that are kept."""
+
+
 def parse_multipath(text: str) -> Iterator[tuple[int, Found]]:
     """Key and value of each line, with the sections around it and what the innermost is for:
     ``devices/device[VENDOR,PRODUCT]``."""
@@ -114,7 +118,8 @@ def parse_multipath(text: str) -> Iterator[tuple[int, Found]]:
         if section := _SECTION.match(bare):
             above = f"{places[opened[-1]]}/" if opened else ""
             opened.append(len(places))
-            places.append(above + section[1])
+            # multipath.conf(5) nests three deep; a damaged file may nest without end.
+            places.append(above[:_PLACE_LENGTH] + section[1])
             own.append({})
         elif bare.startswith("}"):
             del opened[-1:]

@@ -154,7 +154,8 @@ def binding_words(value: float | None, one: Binding | None, machine: str | None 
         for share in one.shares
     ]
     words = f"{value:,.0f} MB/s, bound by {' + '.join(shares)}"
-    if one.next_mb_s is not None:
+    # Stages that each bind a part of the paths have no common next stage.
+    if one.next_mb_s is not None and one.next_mb_s >= value:
         higher = f"{100 * (one.next_mb_s / value - 1):.0f} %" if value else "?"
         what = stage_words(one.next_stage, machine) if one.next_stage else "the other stages together"
         words += "; " + f"next: {what}, {one.next_mb_s:,.0f} MB/s ({higher} higher)"

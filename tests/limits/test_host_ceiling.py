@@ -14,12 +14,12 @@ from advisor.facts.identity import Cloud
 from advisor.facts.mounts import Mount
 from advisor.limits.declared import Declared, DeclaredVolume, parse_declared
 from advisor.limits.host_ceiling import with_host
-from advisor.limits.host_records import HostCeiling, StageSum
+from advisor.limits.host_records import Binding, HostCeiling, StageSum
 from advisor.limits.measured import parse_measured, with_measured
 from advisor.limits.paths import limits_of
 from advisor.limits.pci_and_network import PciAndNetwork, PciHop, read_pci_and_network
 from advisor.limits.storage_use import Front, front_of, parse_exports, read_front
-from advisor.report.host_ceiling import add_ceiling
+from advisor.report.host_ceiling import add_ceiling, binding_words
 from advisor.report.layout import Page
 from tests import beegfs_server
 from tests.golden import assert_golden
@@ -364,3 +364,9 @@ def ceiling_text(found: HostCeiling) -> str:
     page = Page(80, color=False)
     add_ceiling(page, found, "The whole host")
     return page.text
+
+
+@pytest.mark.parametrize(("next_mb_s", "is_shown"), [(3000.0, True), (500.0, False), (None, False)])
+def test_the_next_stage_is_shown_only_above_the_ceiling(next_mb_s: float | None, is_shown: bool) -> None:
+    binding = Binding("network", ("ib0",), next_mb_s, "media")
+    assert ("next: " in binding_words(2500.0, binding)) == is_shown
