@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
+import pty
+import struct
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+import termios
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import cache
 from unittest.mock import patch
 
@@ -33,6 +38,29 @@ def call_inside(*words: object, **environment: object) -> subprocess.CompletedPr
     assert isinstance(ended.value.code, int)
     assert "Traceback" not in errors
     return subprocess.CompletedProcess(argv, ended.value.code, said, errors)
+
+
+def call_on_terminal(
+    *words: str, columns: int = 80, out: int | None = None, environment: Mapping[str, str] = {}
+) -> tuple[int, str]:
+    """Return how ``advisor WORDS`` ends in a process, and the text on its terminal: all output, or errors alone."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "advisor", *words],
+        env={**kept, **environment},
+        stdin=theirs,
+        stdout=theirs if out is None else out,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    printed = b""
+    with suppress(OSError):  # Linux ends a terminal without writers with EIO.
+        while data := os.read(ours, 65536):
+            printed += data
+    os.close(ours)
+    return process.wait(), printed.decode()
 
 
 program = cache(build_program)

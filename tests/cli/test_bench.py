@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +30,7 @@ QUICK = ("--quick", "--force", "--budget", "60", "--byte-budget", "600")
 
 def advisor(*words: str | Path, state: Path, fio: FakeFio | None = None) -> subprocess.CompletedProcess[str]:
     path = f"{fio.directory}:{os.environ['PATH']}" if fio else os.environ["PATH"]
-    environment = {**os.environ, "ADVISOR_STATE_DIR": str(state), "PYTHONPATH": str(ROOT), "PATH": path}
-    command = [sys.executable, "-m", "advisor", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
-    assert "Traceback" not in done.stderr
-    return done
+    return call_inside(*words, ADVISOR_STATE_DIR=state, PATH=path)
 
 
 def document(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

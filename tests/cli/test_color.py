@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import pty
 import subprocess
 import sys
 from collections.abc import Mapping
 
 import pytest
+
+from tests.cli.inside import call_on_terminal
 
 
 def run_in_pipe(*words: str, **more: str) -> str:
@@ -17,25 +18,6 @@ def run_in_pipe(*words: str, **more: str) -> str:
         [sys.executable, "-m", "advisor", *words], env={**kept, **more}, capture_output=True, text=True, check=True
     )
     return done.stdout
-
-
-def run_on_terminal(*words: str, environment: Mapping[str, str]) -> str:
-    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "advisor", *words], env={**kept, **environment}, stdout=theirs, stdin=theirs
-    )
-    os.close(theirs)
-    found = b""
-    try:
-        while data := os.read(ours, 65536):
-            found += data
-    except OSError:
-        pass  # Linux ends a terminal without writers with EIO.
-    finally:
-        os.close(ours)
-    assert process.wait() == 0
-    return found.decode()
 
 
 @pytest.mark.parametrize(
@@ -62,7 +44,8 @@ def test_colour_in_a_pipe(words: tuple[str, ...], more: Mapping[str, str], is_co
     ],
 )
 def test_colour_on_a_terminal(words: tuple[str, ...], more: Mapping[str, str], is_colored: bool) -> None:
-    assert ("\x1b[" in run_on_terminal(*words, environment=more)) == is_colored
+    code, text = call_on_terminal(*words, environment=more)
+    assert (code, "\x1b[" in text) == (0, is_colored)
 
 
 def test_no_colour_is_no_option_of_a_command() -> None:

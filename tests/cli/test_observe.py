@@ -12,7 +12,7 @@ from advisor.errors import UsageError
 from advisor.operations.files import check_output
 from advisor.proof.pattern import JobSection
 from advisor.proof.workload_file import WorkloadFile, encode_workload
-from tests.cli.test_why import advisor
+from tests.cli.inside import call_inside
 from tests.proof.conftest import disk
 
 __all__ = ["disk"]
@@ -44,7 +44,7 @@ LOAD = WorkloadFile(title="Twin of all on sda", sections=(JobSection("twin", "ra
     ],
 )
 def test_a_wrong_call(words: tuple[str, ...], code: int, why: str) -> None:
-    done = advisor("observe", *words)
+    done = call_inside("observe", *words)
     assert (done.returncode, done.stdout) == (code, "")
     assert why in done.stderr
     assert "observing" not in done.stderr
@@ -53,7 +53,7 @@ def test_a_wrong_call(words: tuple[str, ...], code: int, why: str) -> None:
 def test_a_target_is_looked_at_before_a_twin_is_said_to_run(tmp_path: Path) -> None:
     place = tmp_path / "load.json"
     place.write_bytes(encode_workload(LOAD))
-    done = advisor("observe", "--check", place, "--target", tmp_path / "none")
+    done = call_inside("observe", "--check", place, "--target", tmp_path / "none")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"advisor: --target {tmp_path}/none: not a directory")
 
@@ -71,7 +71,7 @@ def test_a_place_that_cannot_be_written_to_is_found_before(tmp_path: Path) -> No
 def test_a_file_from_counters_cannot_be_compared(disk: Path) -> None:
     place = disk / "load.json"
     place.write_bytes(encode_workload(LOAD))
-    done = advisor("observe", "--check", place, "--target", disk)
+    done = call_inside("observe", "--check", place, "--target", disk)
     assert done.returncode == 3
     assert "no figures of single requests" in done.stderr
     assert list(disk.iterdir()) == [place]
@@ -80,7 +80,7 @@ def test_a_file_from_counters_cannot_be_compared(disk: Path) -> None:
 def test_a_workload_file_is_recommended_for(tmp_path: Path) -> None:
     place = tmp_path / "load.json"
     place.write_bytes(encode_workload(LOAD))
-    done = advisor("recommend", "--json", "--workload", place)
+    done = call_inside("recommend", "--json", "--workload", place)
     assert done.returncode == 0
     found = json.loads(done.stdout)["workload"]
     assert (found["name"], found["block_bytes"], found["access"]) == (str(place), 8192, "random")
@@ -92,7 +92,7 @@ def test_a_workload_file_is_recommended_for(tmp_path: Path) -> None:
 def test_a_bad_file_is_named_with_its_field(command: tuple[str, ...], tmp_path: Path) -> None:
     place = tmp_path / "load.json"
     place.write_text('{"title": "t", "sections": [{"name": "a", "pattern": "randread", "block_bytes": 1000}]}')
-    done = advisor(*command, "--workload", place)
+    done = call_inside(*command, "--workload", place)
     assert done.returncode == 2
     assert f"{place}: field sections[0].block_bytes: expected a multiple of 512" in done.stderr
     assert "advisor observe -o FILE" in done.stderr
@@ -104,6 +104,6 @@ def test_a_disk_that_is_not_used_has_no_twin(tmp_path: Path) -> None:
     idle = sorted(name for name in os.listdir("/sys/block") if name.startswith("loop") and name not in disks)
     if not idle:
         pytest.skip("no loop device is there")
-    done = advisor("observe", "--device", idle[-1], "--seconds", "1", "-o", tmp_path / "load.json")
+    done = call_inside("observe", "--device", idle[-1], "--seconds", "1", "-o", tmp_path / "load.json")
     assert done.returncode in (3, 6)
     assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.inside import call_inside
-from tests.cli.test_bad_input import advisor
 from tests.trees import make_tree
 
 DROPS = "Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors\nUdp: 9000 0 0 0 1204 0\n"
@@ -27,11 +26,11 @@ def tree(root: Path) -> Path:
 
 def test_another_host_is_judged_and_the_code_is_0(tmp_path: Path) -> None:
     where = str(tree(tmp_path / "host"))
-    page = advisor("recommend", "--root", where, where=tmp_path)
+    page = call_inside("recommend", "--root", where)
     assert (page.returncode, page.stderr) == (0, "")
     assert "UDP receive buffer errors since the host started: 1,204" in page.stdout
     assert "\x1b" not in page.stdout
-    done = advisor("recommend", "--root", where, "--workload", "fss-udp", "--json", where=tmp_path)
+    done = call_inside("recommend", "--root", where, "--workload", "fss-udp", "--json")
     document = json.loads(done.stdout)
     assert (done.returncode, document["schema"]) == (0, "advisor.recommendation/1")
     fits = {one["profile"]: one["fits"] for one in document["recommendations"]}
@@ -41,7 +40,7 @@ def test_another_host_is_judged_and_the_code_is_0(tmp_path: Path) -> None:
 
 def test_a_host_without_anything_is_judged_too(tmp_path: Path) -> None:
     (tmp_path / "host/proc").mkdir(parents=True)
-    done = advisor("recommend", "--root", str(tmp_path / "host"), where=tmp_path)
+    done = call_inside("recommend", "--root", str(tmp_path / "host"))
     assert done.returncode == 0
     assert done.stdout.startswith("Nothing to recommend.")
 
@@ -49,8 +48,8 @@ def test_a_host_without_anything_is_judged_too(tmp_path: Path) -> None:
 def test_what_several_workload_options_say_is_joined(tmp_path: Path) -> None:
     where = str(tree(tmp_path / "host"))
     options = ("--workload", "oltp", "--workload", "rtt=2ms")
-    several = advisor("recommend", "--root", where, *options, "--json", where=tmp_path)
-    joined = advisor("recommend", "--root", where, "--workload", "oltp,rtt=2ms", "--json", where=tmp_path)
+    several = call_inside("recommend", "--root", where, *options, "--json")
+    joined = call_inside("recommend", "--root", where, "--workload", "oltp,rtt=2ms", "--json")
     found = json.loads(several.stdout)["workload"]
     assert found == json.loads(joined.stdout)["workload"]
     assert (found["name"], found["rtt_seconds"]) == ("oltp", 0.002)
@@ -77,6 +76,6 @@ def test_bad_input_is_named_with_code_2(words: tuple[str, ...], named: str, tmp_
 
 
 def test_an_unknown_key_names_the_known_ones(tmp_path: Path) -> None:
-    done = advisor("recommend", "--workload", "speed=1", where=tmp_path)
+    done = call_inside("recommend", "--workload", "speed=1")
     for word in ("read", "block", "access", "transport", "rtt", "oltp", "batch", "infoscale.…"):
         assert word in done.stderr

@@ -42,11 +42,6 @@ OWN_SYS = 'mount -t sysfs none /sys && exec "$@"'
 
 
 @pytest.mark.parametrize("name", list_schemas())
-def test_a_schema_is_one(name: str) -> None:
-    jsonschema.Draft202012Validator.check_schema(read_schema(name))
-
-
-@pytest.mark.parametrize("name", list_schemas())
 def test_a_pattern_is_one_of_ecma_262(name: str) -> None:
     """JSON Schema has ECMA's regular expressions: no anchors \\A and \\Z, no named groups of Python's, no flags."""
     patterns = re.findall(r'"pattern": ("(?:[^"\\\\]|\\\\.)*")', json.dumps(read_schema(name)))
@@ -85,13 +80,15 @@ def test_a_document_that_is_none_is_told() -> None:
 @pytest.fixture
 def advisor(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     def run(*words: str | Path, before: str = "") -> dict[str, Any]:
+        if not before:
+            done = call_inside(*words, "--json", ADVISOR_STATE_DIR=tmp_path / "state")
+            return judge(done.stdout, done.returncode)
         environment = {**os.environ, "ADVISOR_STATE_DIR": str(tmp_path / "state"), "PYTHONPATH": str(ROOT)}
-        command = [sys.executable, "-m", "advisor", *map(str, words), "--json"]
-        if before:
-            command = ["nsenter", f"--net={before}", "unshare", "--mount", "sh", "-c", OWN_SYS, "sh", *command]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
-        assert "Traceback" not in done.stderr
-        return judge(done.stdout, done.returncode)
+        inside = ["nsenter", f"--net={before}", "unshare", "--mount", "sh", "-c", OWN_SYS, "sh"]
+        command = [*inside, sys.executable, "-m", "advisor", *map(str, words), "--json"]
+        ended = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+        assert "Traceback" not in ended.stderr
+        return judge(ended.stdout, ended.returncode)
 
     return run
 

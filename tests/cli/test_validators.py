@@ -100,13 +100,6 @@ def test_a_document_that_is_wrong_is_refused(
     assert check("--schemafile", schemas["verify"], tmp_path / "wrong.json") == 1
 
 
-def test_a_pattern_of_python_alone_is_refused(tmp_path: Path) -> None:
-    """What this engine is here for: jsonschema reads patterns with Python's."""
-    (tmp_path / "schema.json").write_text(json.dumps({"type": "string", "pattern": r"(?P<n>a)\Z"}))
-    (tmp_path / "one.json").write_text('"a"')
-    assert check("--schemafile", tmp_path / "schema.json", tmp_path / "one.json") != 0
-
-
 def has_ajv() -> bool:
     node = shutil.which("node")
     call = [node or "", "-e", "require('ajv/dist/2020')"]

@@ -8,7 +8,6 @@ import io
 import json
 import os
 import pty
-import subprocess
 import sys
 import tarfile
 from collections.abc import Sequence
@@ -24,26 +23,13 @@ from advisor.planner import read_for_scan_and_plans
 from advisor.report.watch import WatchScreen, saved_note
 from advisor.snapshot.archive import capture_host
 from advisor.snapshot.spans import SPAN
+from tests.cli.inside import call_inside
 from tests.diagnosis.cases import CASES
 from tests.diagnosis.moments import Disk, Machine, diagnose_machine, host_at, span_of
 from tests.golden import assert_golden
 from tests.schemas import judge
 
 ROOT = Path(__file__).parents[2]
-
-
-def advisor(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    whole = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    done = subprocess.run(
-        [sys.executable, "-m", "advisor", *map(str, words)],
-        capture_output=True,
-        text=True,
-        env=whole,
-        timeout=120,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr
-    return done
 
 
 def archive_of(machine: Machine, path: Path, span: bytes | None = None) -> Path:
@@ -59,13 +45,13 @@ def archive_of(machine: Machine, path: Path, span: bytes | None = None) -> Path:
 def test_what_binds_in_a_snapshot(tmp_path: Path) -> None:
     case = next(one for one in CASES if one.name.startswith("slow member"))
     place = archive_of(case.machine, tmp_path / "host.tar.gz")
-    done = advisor("why", "--snapshot", place, "--json")
+    done = call_inside("why", "--snapshot", place, "--json")
     assert done.returncode == 1
     found = judge(done.stdout, 1)
     assert found["binds"][0]["id"] == "disk.slow-member"
     assert found["binds"][0]["device"] == "sde"
     assert found["taken_at"] == "2026-09-21T14:13:20Z"
-    text = advisor("why", "--snapshot", place, COLUMNS="80")
+    text = call_inside("why", "--snapshot", place, COLUMNS="80")
     assert text.returncode == 1
     assert text.stdout.startswith("db-07: sde is ")
     assert "smartctl -a /dev/sde" in text.stdout
@@ -74,16 +60,16 @@ def test_what_binds_in_a_snapshot(tmp_path: Path) -> None:
 
 
 def test_nothing_binds_in_a_snapshot(tmp_path: Path) -> None:
-    done = advisor("why", "--snapshot", archive_of(Machine(), tmp_path / "host.tar.gz"))
+    done = call_inside("why", "--snapshot", archive_of(Machine(), tmp_path / "host.tar.gz"))
     assert done.returncode == 0
     assert "Nothing on this host is saturated; the application asks for no more." in done.stdout
 
 
 def test_a_span_is_recorded_and_judged(tmp_path: Path) -> None:
     place = tmp_path / "host.tar.gz"
-    done = advisor("snapshot", "--seconds", "1", "-o", place)
+    done = call_inside("snapshot", "--seconds", "1", "-o", place)
     assert done.returncode == 0, done.stderr
-    found = advisor("why", "--snapshot", place, "--json")
+    found = call_inside("why", "--snapshot", place, "--json")
     assert found.returncode in (0, 1), found.stderr
     document = judge(found.stdout, found.returncode)
     assert document["seconds"] >= 1
@@ -91,7 +77,7 @@ def test_a_span_is_recorded_and_judged(tmp_path: Path) -> None:
 
 
 def test_the_running_host() -> None:
-    done = advisor("why", "--seconds", "0.5", "--json")
+    done = call_inside("why", "--seconds", "0.5", "--json")
     assert judge(done.stdout, done.returncode)["seconds"] >= 0.5
 
 
@@ -115,13 +101,13 @@ def test_the_running_host() -> None:
     ],
 )
 def test_a_span_that_is_none_is_refused(span: bytes, says: str, tmp_path: Path) -> None:
-    done = advisor("why", "--snapshot", archive_of(Machine(), tmp_path / "host.tar.gz", span))
+    done = call_inside("why", "--snapshot", archive_of(Machine(), tmp_path / "host.tar.gz", span))
     assert done.returncode == 2
     assert says in done.stderr
 
 
 def test_the_recorded_span_counts(tmp_path: Path) -> None:
-    done = advisor("why", "--snapshot", archive_of(Machine(), tmp_path / "host.tar.gz"), "--seconds", "2")
+    done = call_inside("why", "--snapshot", archive_of(Machine(), tmp_path / "host.tar.gz"), "--seconds", "2")
     assert done.returncode == 2
     assert "--snapshot excludes --seconds: the span that was recorded counts" in done.stderr
 
@@ -133,27 +119,27 @@ def test_a_snapshot_without_a_span_is_refused(tmp_path: Path) -> None:
         archive.addfile(member, io.BytesIO(b""))
     place = tmp_path / "bare.tar.gz"
     place.write_bytes(gzip.compress(buffer.getvalue()))
-    done = advisor("why", "--snapshot", place)
+    done = call_inside("why", "--snapshot", place)
     assert done.returncode == 2
     assert "advisor snapshot --seconds 30 -o FILE records them" in done.stderr
 
 
 @pytest.mark.parametrize("words", [("--seconds", "0"), ("--seconds", "nan"), ("--seconds", "1e9")])
 def test_a_time_that_is_none_is_refused(words: tuple[str, ...]) -> None:
-    assert advisor("why", *words).returncode == 2
-    assert advisor("snapshot", "-o", "-", *words).returncode == 2
+    assert call_inside("why", *words).returncode == 2
+    assert call_inside("snapshot", "-o", "-", *words).returncode == 2
 
 
 def test_counters_need_the_running_host(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
-    done = advisor("snapshot", "--seconds", "1", "--root", tmp_path, "-o", tmp_path / "x")
+    done = call_inside("snapshot", "--seconds", "1", "--root", tmp_path, "-o", tmp_path / "x")
     assert done.returncode == 2
     assert "running host" in done.stderr
 
 
 @pytest.mark.parametrize("words", [(), ("--json",), ("--snapshot", "x")])
 def test_watch_needs_a_terminal(words: tuple[str, ...]) -> None:
-    done = advisor("why", "--watch", *words)
+    done = call_inside("why", "--watch", *words)
     assert done.returncode == 2
     assert "--watch" in done.stderr + done.stdout
 
@@ -180,7 +166,7 @@ def test_watch_ends_with_the_summary(tmp_path: Path) -> None:
     assert b"\x1b[?1049l" in shown, "the screen is as it was"
     assert b"observed" in shown.rpartition(b"\x1b[?1049l")[2]
     saved = next(tmp_path.glob("advisor-why-*.tar.gz"))
-    assert advisor("why", "--snapshot", saved, "--json").returncode in (0, 1)
+    assert call_inside("why", "--snapshot", saved, "--json").returncode in (0, 1)
 
 
 @pytest.mark.parametrize("width", [40, 80, 160])

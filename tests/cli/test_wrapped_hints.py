@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
-import struct
 import subprocess
 import sys
-import termios
 
 import pytest
+
+from tests.cli.inside import call_on_terminal
 
 ADVISOR = [sys.executable, "-m", "advisor"]
 WORDS = ("limits", "foo=1")
 COMMAND = "advisor limits --what-if raid=raid10"
 
 
-def error_on_terminal(*words: str, columns: int) -> list[str]:
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    kept = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    process = subprocess.Popen([*ADVISOR, *words], env=kept, stdout=subprocess.DEVNULL, stderr=theirs)
-    os.close(theirs)
-    found = b""
-    try:
-        while data := os.read(ours, 65536):
-            found += data
-    except OSError:
-        pass  # Linux ends a terminal without writers with EIO.
-    finally:
-        os.close(ours)
-    assert process.wait() == 2
-    return found.decode().splitlines()
-
-
 @pytest.mark.parametrize("columns", [50, 80])
 def test_a_hint_is_wrapped_and_its_command_is_whole(columns: int) -> None:
-    lines = error_on_terminal(*WORDS, columns=columns)
+    code, text = call_on_terminal(*WORDS, columns=columns, out=subprocess.DEVNULL)
+    lines = text.splitlines()
+    assert code == 2
     assert lines[0] == "advisor: unexpected argument: foo=1"
     assert all(len(line) <= columns for line in lines), lines
     assert any(line.endswith(COMMAND) for line in lines), lines

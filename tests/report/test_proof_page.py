@@ -141,13 +141,6 @@ def test_the_policy_allows_this_style_sheet_and_nothing_else() -> None:
     assert page.index("Content-Security-Policy") < page.index("<style>")
 
 
-def test_light_dark_paper_and_phone_have_their_rules() -> None:
-    page = proof_page(PROOFS["gain"])
-    for rule in ("prefers-color-scheme: dark", "@media print", "@media (max-width", "currentColor", "color-scheme"):
-        assert rule in page
-    assert '<meta name="viewport" content="width=device-width, initial-scale=1"/>' in page
-
-
 @pytest.mark.parametrize("name", ALL)
 def test_every_picture_has_a_name_a_description_and_no_fixed_colour(name: str) -> None:
     for drawing in drawings(page_of(name)):
@@ -249,22 +242,6 @@ def test_host_values_and_kept_runs_are_told_where_they_are_known_and_else_are_un
     assert "The values are not recorded with this proof." in bare
     assert "The runs are not kept." in bare
     assert "both arms were the host as it is" in parsed(PROOFS["self-test"]).text
-
-
-def test_profile_target_seed_order_gate_and_looks_are_there() -> None:
-    said = parsed(proof_of(GAIN, forced=True, gate=CalmGate(("restic is running",), ("io pressure",)))).text
-    for words in (
-        "storage on /srv (xfs on sda)",
-        "looks after 8, 16 and 24 pairs; each judged at 0.0221",
-        "gate busy, and measured all the same by --force: restic is running; unknown: io pressure",
-        "advisor prove storage --target=/srv",
-        "order 13 AB, 11 BA",
-        "class T0, acts at once",
-        "seed 1",
-        "fio fio-3.33, runs of 2 s",
-    ):
-        assert words in said
-    assert "gate nothing else was seen to run" in parsed(PROOFS["gain"]).text
 
 
 def test_an_interrupted_session_has_its_page_with_and_without_a_pair() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.facts.block import natural as natural_fact
 from advisor.report.format import clean, natural, ranked, runs
 from advisor.report.units import cpu_text, format_binary, format_decimal, format_speed, times
 
@@ -74,6 +75,20 @@ def test_clean_text_is_printable(raw: str) -> None:
     assert clean(clean(raw)) == clean(raw)
 
 
+IN_A_ROW: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("sda1", "sdd1", "sde1"), "sda1, sdd1, sde1"),
+    (("sda", "sdb", "sdc"), "sda … sdc"),
+    (("sdy", "sdaa", "sdz", "sdab"), "sdy … sdab"),
+    (("sdb", "sdd", "sdaa"), "sdb, sdd, sdaa"),
+    (("md0", "md2", "md4"), "md0, md2, md4"),
+    (("nvme9n1", "nvme10n1", "nvme11n1"), "nvme9n1 … nvme11n1"),
+    (("stor09", "stor10", "stor11", "stor13"), "stor09 … stor11, stor13"),
+    (("alpha", "beta", "gamma"), "alpha, beta, gamma"),
+    (("sda1", "sda2", "sda3", "sdb1"), "sda1 … sda3, sdb1"),
+    (("sda1", "sdb1", "sdc1", "sdc2", "sdc3"), "sda1 … sdc1, sdc2, sdc3"),
+    (("sda1", "sdb1", "sdb2", "sdc2"), "sda1, sdb1, sdb2, sdc2"),
+    (("sdzz", "sdaaa", "sdaab"), "sdzz … sdaab"),
+)
 DRIVES = tuple(f"nvme{n}n1" for n in range(12))
 
 
@@ -87,6 +102,7 @@ DRIVES = tuple(f"nvme{n}n1" for n in range(12))
         (tuple(reversed(DRIVES)), DRIVES, "nvme0n1 … nvme11n1"),
         (("sda", "sdc"), ("sda", "sdb", "sdc"), "sda, sdc"),
         (("gone",), (), "gone"),
+        *((names, names, text) for names, text in IN_A_ROW),
         ((), DRIVES, ""),
     ],
 )
@@ -111,3 +127,9 @@ def test_any_names_can_be_sorted(names: list[str]) -> None:
 )
 def test_cpu_lists_are_exact(cpus: str, text: str) -> None:
     assert cpu_text(cpus) == text
+
+
+@pytest.mark.parametrize("key", [natural, natural_fact])
+def test_disks_are_in_the_order_in_which_the_kernel_names_them(key: object) -> None:
+    names = ["sda", "sda2", "sda10", "sdb", "sdz", "sdaa", "sdab", "vda", "vdaa"]
+    assert sorted(names, key=key) == names  # type: ignore[call-overload]
