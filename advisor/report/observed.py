@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Final
 
 from advisor.observe.load import DIRECTIONS, LatencyFigures, LoadFigures
 from advisor.proof.pattern import JobSection
@@ -18,7 +17,8 @@ from advisor.report.svg import Box, Label, Line, Picture, Polyline, Shape, log_s
 from advisor.report.units import format_binary, format_decimal
 from advisor.shell.quote import shell_quote
 
-_SHOWN_SIZES: Final = 6
+_SHOWN_SIZES = 6
+Rows = Iterable[tuple[str, Piece]]
 
 
 def twin_text(
@@ -27,72 +27,70 @@ def twin_text(
     """What was observed, the twin with its error, and the comparison where the twin has run."""
     page = Page(width, color=color)
     page.add(Span(found.title, HEADING), hang=2)
-    rows: list[tuple[str, list[Piece]]] = []
-    observed = found.observed
-    if observed is not None:
-        where = observed.device if observed.unit is None else f"{observed.device}, {observed.unit}"
-        if observed.figures is not None:
-            count = f"{observed.figures.requests:,} requests in {observed.seconds:.1f} s on {where}"
-            rows.append(("observed", [f"{count}; {observed.lost:,} events lost"]))
-            rows += _figure_rows(observed.figures)
-        elif observed.means is not None:
-            rows.append(("observed", [f"counters of {where} for {observed.seconds:.1f} s: means alone"]))
-            rows += _mean_rows(observed.means)
-    for section in found.sections:
-        rows.append(("twin", [_section_words(section)]))
-    if found.error is not None:
-        error = found.error
-        rows.append(
-            (
-                "error",
-                [
-                    f"sizes {error.sizes:.3f} (bound {SIZES_BOUND}) · reads {100 * error.read_share:.1f} points"
-                    f" (bound {100 * READ_BOUND:.0f}) · order {100 * error.sequential:.1f} points"
-                    f" (bound {100 * ORDER_BOUND:.0f})"
-                ],
-            )
-        )
-    else:
-        rows.append(("error", ["not known: no distribution was observed"]))
-    rows += [("note", [note]) for note in found.notes]
-    if comparison is None and path is not None:
-        name = str(path) if is_workload_path(str(path)) else f"./{path}"
-        command = f"advisor bench --workload {shell_quote(name)} --target DIR"
-        if found.error is not None:
-            rows.append(("judged", ["not yet: the twin has not run"]))
-            command = f"advisor observe --check {shell_quote(name)} --target DIR"
-        rows.append(("next", [Span(command, COMMAND, is_whole=True)]))
-    page.labelled(rows)
+    page.labelled([(label, [piece]) for label, piece in _twin_rows(found, None if comparison else path)])
     if comparison is not None:
         _add_comparison(page, comparison)
     return page.text
 
 
-def _figure_rows(load: LoadFigures) -> Iterable[tuple[str, list[Piece]]]:
+def _twin_rows(found: WorkloadFile, path: Path | None) -> Rows:
+    observed, error = found.observed, found.error
+    if observed is not None:
+        where = observed.device if observed.unit is None else f"{observed.device}, {observed.unit}"
+        if observed.figures is not None:
+            count = f"{observed.figures.requests:,} requests in {observed.seconds:.1f} s on {where}"
+            yield "observed", f"{count}; {observed.lost:,} events lost"
+            yield from _figure_rows(observed.figures)
+        elif observed.means is not None:
+            yield "observed", f"counters of {where} for {observed.seconds:.1f} s: means alone"
+            yield from _mean_rows(observed.means)
+    for section in found.sections:
+        yield "twin", _section_words(section)
+    if error is None:
+        yield "error", "not known: no distribution was observed"
+    else:
+        yield (
+            "error",
+            f"sizes {error.sizes:.3f} (bound {SIZES_BOUND}) · reads {100 * error.read_share:.1f} points"
+            f" (bound {100 * READ_BOUND:.0f}) · order {100 * error.sequential:.1f} points"
+            f" (bound {100 * ORDER_BOUND:.0f})",
+        )
+    for note in found.notes:
+        yield "note", note
+    if path is not None:
+        name = shell_quote(str(path) if is_workload_path(str(path)) else f"./{path}")
+        command = f"bench --workload {name}"
+        if error is not None:
+            yield "judged", "not yet: the twin has not run"
+            command = f"observe --check {name}"
+        yield "next", Span(f"advisor {command} --target DIR", COMMAND, is_whole=True)
+
+
+def _figure_rows(load: LoadFigures) -> Rows:
     for name, share in zip(DIRECTIONS, (load.read_share, 1 - load.read_share), strict=True):
         if load.sizes[name]:
             ranked = sorted(load.sizes[name].items(), key=lambda one: -one[1])
             parts = [f"{format_binary(int(size))} {part / share:.0%}" for size, part in ranked[:_SHOWN_SIZES]]
-            more = f", {len(ranked) - _SHOWN_SIZES} more sizes" if len(ranked) > _SHOWN_SIZES else ""
-            order = f"{load.sequential[name]:.0%} in order"
-            yield f"{name}s", [f"{share:.0%}: {', '.join(parts)}{more} · {order}"]
+            if len(ranked) > _SHOWN_SIZES:
+                parts.append(f"{len(ranked) - _SHOWN_SIZES} more sizes")
+            yield f"{name}s", f"{share:.0%}: {', '.join(parts)} · {load.sequential[name]:.0%} in order"
     rate = f"{load.iops:,.0f} requests/s, {format_decimal(round(load.bytes_per_s))}/s"
-    yield "rate", [f"{rate} · depth {load.depth_mean:.1f} in the mean, {load.depth_high} at p95"]
+    yield "rate", f"{rate} · depth {load.depth_mean:.1f} in the mean, {load.depth_high} at p95"
     latency = load.latency["all"]
-    yield ("latency", [f"p50 {latency.p50_us:,.0f} µs · p95 {latency.p95_us:,.0f} µs · p99 {latency.p99_us:,.0f} µs"])
+    yield "latency", f"p50 {latency.p50_us:,.0f} µs · p95 {latency.p95_us:,.0f} µs · p99 {latency.p99_us:,.0f} µs"
     if load.flushes_per_write >= 0.002:
-        yield "flushes", [f"{load.flushes_per_write:.3g} for each write"]
+        yield "flushes", f"{load.flushes_per_write:.3g} for each write"
 
 
-def _mean_rows(means: DiskMeans) -> Iterable[tuple[str, list[Piece]]]:
+def _mean_rows(means: DiskMeans) -> Rows:
     pairs = (
         ("reads", means.reads_per_s, means.read_size_bytes, means.read_wait_ms),
         ("writes", means.writes_per_s, means.write_size_bytes, means.write_wait_ms),
     )
     for label, rate, size, wait in pairs:
         if size is not None and wait is not None:
-            yield label, [f"{rate:,.0f}/s, {format_binary(round(size))} in the mean, wait {wait:.3g} ms in the mean"]
-    yield "queue", [f"{means.queue:.1f} in the mean · {means.merged_share:.0%} merged"]
+            yield label, f"{rate:,.0f}/s, {format_binary(round(size))} in the mean, wait {wait:.3g} ms in the mean"
+    yield "queue", f"{means.queue:.1f} in the mean · {means.merged_share:.0%} merged"
 
 
 def _section_words(section: JobSection) -> str:
