@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-import json
 import os
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from advisor.proof.archive import save_result
 from tests.cli.inside import call_inside
+from tests.proof.benches import OTHER, saved, speeds
+from tests.schemas import judge
 
 ADVISOR = [sys.executable, "-m", "advisor"]
 ROOT = Path(__file__).parent.parent.parent
@@ -35,69 +38,39 @@ def archive(path: Path, name: str, target: str = "") -> Path:
     return path
 
 
-CASES = [
-    (("scan", "--interval", "1", "--root", "/proc"), 2, "a capture has one reading"),
-    (("scan", "--interval", "nan"), 2, "--interval: expected 0.1 to 3600, found nan"),
-    (("plan", "jumbo"), 2, "there is no profile 'jumbo'"),
-    (("plan", "jumbo"), 2, "did you mean jumbo-frames?"),
-    (("scan", "--al"), 2, "No such option: --al. Did you mean --all?"),
-    (("scan", "--frobnicate"), 2, "No such option: --frobnicate"),
-    (("scann",), 2, "Did you mean 'scan'?"),
-    (("profiles", "check"), 2, "export, import, list, show, lint"),
-    (("apply", "jumbo", "--yes"), 2, "there is no profile 'jumbo'"),
-    (("plan", "jumbo-frames", "--set", "mtu=70000"), 2, "1280..65535"),
-    (("plan", "jumbo-frames", "--set", "mtu=1_500"), 2, "not a whole number"),
-    (("plan", "jumbo-frames", "--set", "mtu"), 2, "NAME=VALUE"),
-    (("plan", "jumbo-frames", "--set", "mtu=9000", "--set", "mtu=8000"), 2, "given twice"),
-    (("plan", "jumbo-frames", "--set", "speed=1"), 2, "no such parameter"),
-    (("plan", "jumbo-frames", "--set", "links=none9"), 2, "there is no link 'none9'"),
-    (("plan", "jumbo-frames", "--set", "links=[a]\udcff"), 2, "not UTF-8"),
-    (("scan", "--lang", "de"), 2, "--lang: was removed"),
-    (("verify", "--junit", "x"), 2, "--junit: was removed"),
-    (("scan", "--snapshot", "{tmp}/none.tar.gz"), 2, "no such file"),
-    (("scan", "--snapshot", "{tmp}/text"), 2, "not a snapshot archive"),
-    (("scan", "--snapshot", "{tmp}/text"), 2, "hint: --snapshot takes what advisor snapshot -o FILE wrote"),
-    (("plan", "{tmp}/none.toml"), 2, "hint: advisor profiles list names those of the library"),
-    (("scan", "--snapshot", "{tmp}/up.tar.gz"), 2, "must lie inside"),
-    (("scan", "--snapshot", "{tmp}/absolute.tar.gz"), 2, "leads out of the archive"),
-    (("scan", "--root", "{tmp}"), 2, "neither proc nor sys"),
-    (("scan", "--fail-on", "loud"), 2, "info, advice, warning, critical"),
-    (("scan", "--bogus"), 2, "--bogus"),
-    (("scan", "--prometheus", ""), 2, "--prometheus: empty"),
-    (("recommend", "--workload", "read=70%,write=70%"), 2, "read=70% and write=70%: only one of both is taken"),
-    (("recommend", "--workload", "rtt=1ms", "--workload", "rtt=2ms"), 2, "rtt is given twice"),
-    (("recommend", "--workload", "{tmp}/list.json"), 2, "the JSON is no object"),
-    (("profiles", "lint", "{tmp}/broken.toml"), 2, "line 2"),
-    (("profiles", "show", "nothing"), 2, "no profile"),
-    (("explain", "nothing:here"), 2, "nothing:here"),
-    (("snapshot", "-o", "{tmp}/no/such/file"), 2, "no such directory"),
-    (("snapshot", "-o", "{tmp}/pipe"), 2, "no regular file"),
-    (("rollback-script", "nothing"), 2, "no profile"),
-    (("rollback",), 3, "no transaction"),
-    (("prove", "numa-pinning", "--target", "/no/such", "--workload", "none"), 2, "none"),
-]
+CASES = [line.split(" | ", 2) for line in Path(__file__).with_name("wrong_calls.txt").read_text().splitlines()[1:]]
+CASES.append(["2", "plan jumbo-frames --set 'links=[a]{odd}'", "not UTF-8"])
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"), CASES, ids=lambda value: "-".join(value) if isinstance(value, tuple) else ""
-)
-def test_a_message_a_code_and_nothing_changed(words: tuple[str, ...], code: int, message: str, tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("no archive")
-    (tmp_path / "list.json").write_text("[1, 2]")
-    (tmp_path / "broken.toml").write_text('name = "broken"\ntitle = \n')
-    os.mkfifo(tmp_path / "pipe")
-    archive(tmp_path / "up.tar.gz", "proc/../../etc/passwd")
-    archive(tmp_path / "absolute.tar.gz", "proc", "/etc")
-    filled = [word.format(tmp=tmp_path) for word in words]
-    state = tmp_path / "state"
-    done = call_inside(*filled, ADVISOR_STATE_DIR=state)
-    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory with files that are no archives, profiles or results, and with two saved series."""
+    where = tmp_path_factory.mktemp("wrong")
+    (where / "text").write_text("no archive")
+    (where / "list.json").write_text("[1, 2]")
+    (where / "broken.toml").write_text('name = "broken"\ntitle = \n')
+    os.mkfifo(where / "pipe")
+    archive(where / "up.tar.gz", "proc/../../etc/passwd")
+    archive(where / "absolute.tar.gz", "proc", "/etc")
+    save_result(where / "a", saved(speeds(8)).bench, {})
+    save_result(where / "other", saved({OTHER: speeds(8)}).bench, {})
+    return where
+
+
+@pytest.mark.parametrize(("code", "call", "message"), CASES, ids=[call for _, call, _ in CASES])
+def test_a_message_a_code_and_nothing_changed(code: str, call: str, message: str, place: Path, tmp_path: Path) -> None:
+    words = [word.replace("{tmp}", str(place)).replace("{odd}", "\udcff") for word in shlex.split(call)]
+    message, before, state = message.replace("{tmp}", str(place)), os.listdir(place), tmp_path / "state"
+    done = call_inside(*words, ADVISOR_STATE_DIR=state)
+    assert (done.returncode, done.stdout) == (int(code), ""), done.stderr
     assert message in done.stderr
-    if words[0] not in ("snapshot", "rollback-script") and words[:2] != ("profiles", "lint"):
-        document = json.loads(call_inside(*filled, "--json", ADVISOR_STATE_DIR=state).stdout)
-        assert document["error"]["code"] == code
-        assert message.removeprefix("hint: ") in document["error"]["message"] + str(document["error"]["hint"])
+    assert "observing for" not in done.stderr
+    if words[0] not in ("observe", "snapshot", "rollback-script") and words[:2] != ["profiles", "lint"]:
+        error = judge(call_inside(*words, "--json", ADVISOR_STATE_DIR=state).stdout)["error"]
+        assert error["code"] == int(code)
+        assert message.removeprefix("hint: ") in error["message"] + str(error["hint"])
     assert not state.exists(), "a call that is refused makes nothing"
+    assert os.listdir(place) == before
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from advisor.proof.records import Proof
 from advisor.proof.series import Bench
 from advisor.proof.verdict import decide_session
 from tests.cli.inside import call_inside
-from tests.proof.benches import OTHER, saved, speeds
+from tests.proof.benches import saved, speeds
 from tests.proof.conftest import disk, fake_fio
 from tests.proof.fakes import FakeFio
 from tests.proof.sessions import WORKLOAD, pair, session
@@ -90,22 +90,6 @@ def test_a_run_of_a_command_that_fails_ends_its_series(tmp_path: Path) -> None:
     assert first.startswith("sh returned 3: broken; its output is kept in ")
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--command", "true"), "--command needs --metric"),
-        (("--metric", "time"), "--metric belongs to --command"),
-        (("--command", "true", "--metric", "time", "--target", "/"), "--target and --command exclude each other"),
-        (("--command", "true", "--metric", "time", "--threads", "1,2"), "--threads and --command exclude each other"),
-        (("--command", "true", "--metric", "prom:up"), "expected URL:QUERY, such as http://localhost:9090:up"),
-    ],
-)
-def test_what_no_series_of_a_command_takes_is_named(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
-    done = advisor("bench", *words, state=tmp_path)
-    assert done.returncode == 2
-    assert message in done.stderr
-
-
 # -- bench -------------------------------------------------------------------------------------------------------------
 
 
@@ -146,47 +130,6 @@ def test_what_cannot_be_kept_is_still_printed(fake_fio: FakeFio, disk: Path, tmp
     assert found["saved_to"] is None
     assert any("the result was not saved" in note for note in found["notes"])
     assert found["workloads"][0]["runs"] > 0
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (("bench",), 2, "nothing to measure on"),
-        (("bench", "--target", "/no/such"), 3, "No such file"),
-        (("bench", "--target", "/var/tmp", "--workload", "none"), 2, "no workload is named 'none'"),
-        (("bench", "--target", "/var/tmp", "--quick", "--deep"), 2, "exclude each other"),
-        (("bench", "--target", "/var/tmp", "--save", "{tmp}/no/such"), 2, "no such directory"),
-        (("bench", "--target", "/var/tmp", "--save", "{tmp}/pipe"), 2, "no regular file"),
-        (("bench", "--target", "/var/tmp", "--budget", "nan"), 2, "--budget nan"),
-        (("bench", "--target", "/var/tmp", "--budget", "1e400"), 2, "--budget 1e400"),
-        (("bench", "--target", "/var/tmp", "--budget", "0.5d"), 2, "--budget 0.5d: expected a time above 0"),
-        (("bench", "--target", "/no/such", "--budget", "2m"), 3, "No such file"),
-        (("bench", "--command", "{tmp}/text", "--metric", "time", "--force"), 3, "{tmp}/text is not executable"),
-        (
-            ("bench", "--command", "true", "--metric", "prom:http://localhost:9090"),
-            2,
-            "there is no query behind the URL: write URL:QUERY",
-        ),
-        (("bench", "--target", "/var/tmp", "--budget", "0"), 2, "--budget 0"),
-        (("compare", "{tmp}/a", "--html", "{tmp}/other"), 2, "is no page or picture"),
-        (("compare",), 2, "'A'"),
-        (("compare", "{tmp}/none"), 2, "{tmp}/none: not a saved proof or series: No such file"),
-        (("compare", "{tmp}/pipe"), 2, "{tmp}/pipe: not a saved proof or series: no regular file"),
-        (("compare", "{tmp}/a", "{tmp}/text"), 2, "{tmp}/text: not a saved proof or series"),
-        (("compare", "{tmp}/a", "{tmp}/other"), 2, "have no workload in common"),
-    ],
-)
-def test_bad_input_is_named_and_nothing_made(words: tuple[str, ...], code: int, message: str, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "text").write_text("no archive")
-    kept(tmp_path / "a", saved(speeds(8)).bench)
-    kept(tmp_path / "other", saved({OTHER: speeds(8)}).bench)
-    filled = [word.format(tmp=tmp_path) for word in words]
-    done = call_inside(*filled, "--json", ADVISOR_STATE_DIR=tmp_path / "state")
-    error = document(done)["error"]
-    assert (done.returncode, error["code"]) == (code, code)
-    assert message.format(tmp=tmp_path) in error["message"]
-    assert not (tmp_path / "state").exists()
 
 
 # -- compare -----------------------------------------------------------------------------------------------------------

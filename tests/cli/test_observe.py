@@ -20,36 +20,6 @@ __all__ = ["disk"]
 LOAD = WorkloadFile(title="Twin of all on sda", sections=(JobSection("twin", "randread", 8192, depth=4),))
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "why"),
-    [
-        ((), 2, "expected one of: -o FILE to observe, --check FILE"),
-        (("-o", "a.json", "--check", "b.json"), 2, "expected one of"),
-        (("--check", "none.json", "--device", "sda", "--target", "."), 2, "--check excludes"),
-        (("--check", "none.json"), 2, "nothing to run the twin on"),
-        (("-o", "a.json", "--svg", "a.svg"), 2, "nothing to run the twin on"),
-        (("--check", "/nowhere/none.json", "--target", "."), 2, "/nowhere/none.json: No such file"),
-        (("-o", "/nowhere/a.json", "--seconds", "0"), 2, "--seconds 0.0: expected 1 to 3600"),
-        (("-o", "a.json", "--device", "sdzz"), 2, "--device sdzz: there is no such block device"),
-        (("-o", "a.json", "--seconds", "nan"), 2, "--seconds nan: expected"),
-        (("-o", "a.json", "--unit", "no-such-unit"), 2, "--unit 'no-such-unit': no process of such a unit"),
-        (("-o", "a.json", "--unit", ""), 2, "--unit '': no process of such a unit"),
-        (("-o", "a.json", "--unit", "../.."), 2, "--unit '../..': no process of such a unit"),
-        (("-o", "/nowhere/a.json"), 2, "/nowhere/a.json: there is no such directory"),
-        (("-o", "/"), 2, "/: is there and is no regular file"),
-        (("-o", "/dev/null"), 2, "/dev/null: is there and is no regular file"),
-        (("-o", "/proc/a.json"), 2, "/proc/a.json: "),
-        (("-o", "a.json", "--target", "/no/such"), 2, "--target /no/such: not a directory"),
-        (("-o", "a.json", "--target", "/proc"), 3, "/proc lies on proc"),
-    ],
-)
-def test_a_wrong_call(words: tuple[str, ...], code: int, why: str) -> None:
-    done = call_inside("observe", *words)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert why in done.stderr
-    assert "observing" not in done.stderr
-
-
 def test_a_target_is_looked_at_before_a_twin_is_said_to_run(tmp_path: Path) -> None:
     place = tmp_path / "load.json"
     place.write_bytes(encode_workload(LOAD))

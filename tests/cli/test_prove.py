@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from advisor.transaction.journal import Store
-from tests.cli.inside import call_inside
 from tests.cli.test_bad_input import advisor
 from tests.containers import needs_a_host
 from tests.proof.conftest import disk, fake_fio
@@ -22,23 +21,11 @@ __all__ = ["disk", "fake_fio"]
 
 ROOT = Path(__file__).parents[2]
 
-UNTRUE = [
-    (("--raw-device", "/dev/sdz"), "--raw-device: was removed"),
-    (("--quick", "--deep"), "exclude each other"),
-    (("--save", "/no/such/file"), "no such directory"),
-    (("--html", "/no/such/file"), "no such directory"),
-]
 
-
-@pytest.mark.parametrize(("words", "message"), UNTRUE)
-def test_bad_input_is_told(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
-    done = call_inside("prove", "numa-pinning", "--target", "/var/tmp", *words, ADVISOR_STATE_DIR=tmp_path / "state")
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert not (tmp_path / "state").exists()
-
-
-@pytest.mark.parametrize(("words", "message"), [UNTRUE[0], UNTRUE[-1]])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(("--volume", "gp9:100"), "'gp9:100' is no volume"), (("--allow-raw-writes",), "belong to --raw-device")],
+)
 def test_bad_input_is_told_before_root_is_asked_for(
     words: tuple[str, ...], message: str, tmp_path: Path, as_nobody: tuple[str, ...]
 ) -> None:

@@ -192,20 +192,3 @@ def test_arms_are_judged_by_the_command(disk: Path) -> None:
     shown = " ".join(advisor("compare", str(kept), where=disk).stdout.split())
     assert f"command {host.benchmark}" in shown
     assert f"advisor prove --arms=none,more-queue,more-segments --quick --command={host.benchmark}" in shown
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--self-test", "--ablate"), "--ablate needs a profile"),
-        (("numa-pinning", "--reduced-profile", "x.toml"), "--reduced-profile belongs to --ablate"),
-        (("numa-pinning", "--ablate", "--reduced-profile", "x"), "expected a new file NAME.toml"),
-        (("numa-pinning", "--ablate", "--keep-if-gain"), "--keep-if-gain and --ablate exclude each other"),
-        (("numa-pinning", "--ablate", "--looks", "any-time"), "--looks and --ablate exclude each other"),
-        (("--arms", "none,jumbo-frames", "--ablate"), "--ablate needs a profile"),
-    ],
-)
-def test_what_cannot_be_is_named_first(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
-    done = advisor("prove", *words, "--command", "true", "--metric", "time", where=tmp_path)
-    assert done.returncode == 2
-    assert message in done.stderr

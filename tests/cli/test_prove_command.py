@@ -237,24 +237,6 @@ def test_an_ended_self_test_says_that_nothing_was_changed(tmp_path: Path) -> Non
     assert "pairs; nothing was changed\n" in err
 
 
-UNTRUE = [
-    (("--command", "true", "--metric", "time", "--looks", "four"), "--looks four: expected three or any-time"),
-    (("--command", "true"), "--command needs --metric"),
-    (("--metric", "time"), "--metric belongs to --command"),
-    (("--command", "true", "--metric", "speed"), "expected [NAME=]KIND:EXPRESSION"),
-    (("--command", "true", "--metric", "time", "--target", "/srv"), "--target and --command exclude each other"),
-    (("--command", "true", "--metric", "time", "--seconds", "3"), "--seconds and --command exclude each other"),
-    (("--command", "true", "--metric", "time", "--as-user", "no-such"), "there is no such user"),
-]
-
-
-@pytest.mark.parametrize(("words", "message"), UNTRUE)
-def test_bad_input_is_told_first(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
-    done = advisor("prove", "numa-pinning", *words, where=tmp_path)
-    assert done.returncode == 2
-    assert message in done.stderr
-
-
 def test_the_noise_of_a_command_needs_no_root(disk: Path, as_nobody: tuple[str, ...]) -> None:
     disk.chmod(0o755)
     words = ("--command", "sleep 0.01", "--metric", "time", "--directory", "/", "--quick", "--force", "--json")

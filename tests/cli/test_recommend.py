@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.cli.inside import call_inside
 from tests.trees import make_tree
 
@@ -53,26 +51,6 @@ def test_what_several_workload_options_say_is_joined(tmp_path: Path) -> None:
     found = json.loads(several.stdout)["workload"]
     assert found == json.loads(joined.stdout)["workload"]
     assert (found["name"], found["rtt_seconds"]) == ("oltp", 0.002)
-
-
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [
-        (("--workload", "speed=1"), "'speed'"),
-        (("--workload", "database"), "'database'"),
-        (("--workload", "read=2"), "read=2"),
-        (("--workload", "block=0"), "block=0"),
-        (("--workload", ""), "says nothing"),
-        (("--root", "/no/such"), "/no/such"),
-    ],
-)
-def test_bad_input_is_named_with_code_2(words: tuple[str, ...], named: str, tmp_path: Path) -> None:
-    done = call_inside("recommend", *words, ADVISOR_STATE_DIR=tmp_path / "state")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert named in done.stderr
-    document = json.loads(call_inside("recommend", *words, "--json", ADVISOR_STATE_DIR=tmp_path / "state").stdout)
-    assert document["error"]["code"] == 2
-    assert not (tmp_path / "state").exists()
 
 
 def test_an_unknown_key_names_the_known_ones(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
 from advisor.proof.archive import save_result
 from advisor.proof.series import summarise_series
@@ -88,28 +87,3 @@ def test_a_saved_series_is_a_demand(tmp_path: Path) -> None:
     assert found["demand"]["iops"] == 2000
     assert found["demand"]["measured_from"] == str(tmp_path / "saved")
     assert document("--from", tmp_path / "saved", "--iops", "5k", "--limit", "1")["demand"]["iops"] == 5000
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ((), "nothing is asked for"),
-        (("--capacity", "1TB"), "nothing is asked for"),
-        (("--read", "8"), "--read 8: expected"),
-        (("--iops", "x"), "--iops x: expected"),
-        (("--iops", "1", "--latency", "1"), "--latency 1: expected"),
-        (("--iops", "1", "--cloud", "gcp"), "--cloud gcp: expected one of aws, azure, metal"),
-        (("--iops", "1", "--instance", "zz"), "--instance zz"),
-        (("--iops", "1", "--layout", "zz"), "--layout zz"),
-        (("--iops", "1", "--limit", "0"), "--limit"),
-        (("--iops", "1", "--prices", "/nonexistent"), "/nonexistent: "),
-        (("--iops", "1", "--volumes", "/nonexistent"), "/nonexistent: "),
-        (("--iops", "1", "--instance-types", "/nonexistent"), "/nonexistent: "),
-        (("--from", "/nonexistent"), "/nonexistent"),
-    ],
-)
-def test_bad_input_is_named(words: tuple[str, ...], message: str) -> None:
-    done = call_inside("size", *words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in done.stderr
-    assert judge(call_inside("size", "--json", *words).stdout)["error"]["code"] == 2

@@ -308,20 +308,6 @@ def test_a_winner_that_is_not_to_be_reduced_is_confirmed_whole(disk: Path) -> No
     assert "--no-ablation" in text
 
 
-def test_the_load_is_a_command_or_a_pattern_with_a_target(tmp_path: Path) -> None:
-    budget = ("--budget", "10m", "--candidates", SAME[0])
-    for words, message in (
-        ((), "tune needs --command with --metric, or --workload with --target"),
-        (("--workload", "infoscale.4k-rand-r100"), "--workload needs --target"),
-        (("--workload", "net.tcp-64k", "--target", str(tmp_path)), "a search has no second host"),
-        (("--command", "true", "--metric", "time", "--seconds", "1"), "--seconds and --command exclude each other"),
-        (("--workload", "x", "--target", str(tmp_path)), "no workload is named 'x'"),
-    ):
-        done = advisor("tune", *budget, *words, where=tmp_path)
-        assert done.returncode == 2, done.stderr
-        assert message in done.stderr
-
-
 @needs_namespaces
 def test_a_pattern_of_fio_judges_a_search(fake_fio: FakeFio, disk: Path) -> None:
     host = TunedHost(disk / "host", {})
