@@ -114,7 +114,7 @@ def explain(
 
         groups = find_captured(identity, host, workload=workload, volumes=volumes)
     found = look_up(groups[0].id if groups else identity)
-    absent = explain_absence(identity, host) if found.kind == "tunable" else None
+    absent = explain_absence(found.id, host) if found.kind == "tunable" else None
     similar = [text for label, text in found.details if label == "similar"]
     if absent and similar:
         hint = f"did you mean {', '.join(similar)}?"

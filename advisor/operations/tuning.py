@@ -23,7 +23,7 @@ from advisor.operations.measure import parse_budget as parse_budget
 from advisor.operations.prove import check_user, keep_gain, parse_variable
 from advisor.operations.tuning_ranges import range_offers
 from advisor.profiles.requested import is_file_word, load_one, load_requested
-from advisor.profiles.single_values import is_value_word
+from advisor.profiles.single_values import is_value_word, with_kind
 from advisor.proof import tuning
 from advisor.proof.command_runner import CommandProcess
 from advisor.proof.session_runner import ProgressEvent, Settings
@@ -50,7 +50,7 @@ def name_candidates(words: Sequence[str], host: Host | None = None, *, ranges: S
     declares there. Words may be joined by commas. Raises UsageError, InvalidInputError, RefusedError."""
     offers: dict[str, Offer] = {}
     left: list[LeftOutCandidate] = []
-    for word in [word for text in words for word in _split_words(text)]:
+    for word in [with_kind(word) for text in words for word in _split_words(text)]:
         if word == RULES:
             advised = _advised_candidates(host)
             left += advised.left_out

@@ -15,6 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.facts.sysctl_files import dotted_key
 from advisor.facts.sysctl_keys import KEYS
 from advisor.host.patterns import lazy_regex
 from advisor.profiles.profile import Profile, ProofDeclaration, Wanted, load, profile_paths
@@ -33,6 +34,8 @@ _SENSES: Final[Mapping[Sense, str]] = {"at-least": "at least ", "at-most": "at m
 _WHERE_KEPT: Final = lazy_regex(r",? (?:persisted|kept|held) |\. ")
 """Ends what a kind's own words say about the value; the plan says where it persists."""
 _KIND: Final = lazy_regex(r"[a-z][a-z0-9_-]{0,30}:", re.ASCII)
+_SYSCTL: Final = lazy_regex(r"(?:abi|crypto|debug|dev|fs|kernel|net|sunrpc|user|vm)(?:[./][^./\s=<>:]+)+(?=[=<>]|$)")
+"""A key by the directories of /proc/sys, dotted or with slashes (sysctl(8))."""
 _SPLIT: Final = lazy_regex(r"(?s)(.*?)([<>=]+)(.*)")
 _PLACE: Final = lazy_regex(r"\{\w+\}")
 _SIZE: Final = lazy_regex(r"([0-9]{1,9})([KkMmGgTt])(?:i?[Bb])?", re.ASCII)
@@ -61,13 +64,21 @@ class WantedValue(msgspec.Struct, frozen=True):
         return f"{self.tunable}{self.operator}{self.value}"
 
 
+def with_kind(word: str) -> str:
+    """Return ``sysctl:KEY`` for a word that begins with the key alone, dotted or with slashes; others unchanged."""
+    found = None if word.endswith(".toml") else _SYSCTL.match(word)
+    return f"sysctl:{dotted_key(found[0])}{word[found.end() :]}" if found else word
+
+
 def is_value_word(word: str) -> bool:
     """Whether a word that stands where a profile may stand is meant as a value: ``KIND:…``, or with an operator."""
+    word = with_kind(word)
     return bool(_KIND.match(word)) or ("/" not in word and not set(word).isdisjoint("=<>"))
 
 
 def parse_value(word: str) -> WantedValue:
     """The value that a word of a command line asks for. Raises UsageError."""
+    word = with_kind(word)
     found = _SPLIT.fullmatch(word)
     if found is None:
         parse_tunable(word)

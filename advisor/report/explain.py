@@ -11,7 +11,7 @@ import msgspec
 from advisor.errors import UsageError, near_names
 from advisor.facts.sysctl_keys import KEYS
 from advisor.profiles.profile import Profile, Wanted, load, profile_paths
-from advisor.profiles.single_values import is_line_about, nearest_ids
+from advisor.profiles.single_values import is_line_about, known_ids, nearest_ids, with_kind
 from advisor.report.layout import Page, Span
 from advisor.report.profile_words import (
     GUARDS,
@@ -78,6 +78,9 @@ def explain_id(identity: str) -> Explanation:
     found = _explain_cause(identity)
     if found is not None:
         return found
+    # Causes of `why` are named like keys (net.loss), so a key has to be a known one.
+    if (tunable := with_kind(identity)) != identity and tunable in known_ids(""):
+        return _explain_tunable(tunable)
     raise UsageError(f"{identity!r} is no rule, profile, tunable or contradiction", hint=_suggest_ids(identity))
 
 

@@ -15,7 +15,7 @@ from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
 from advisor.profiles.profile import load, profile_paths
 from advisor.profiles.requested import RequestedProfile, load_one, load_requested
-from advisor.profiles.single_values import WantedValue, parse_value, profile_name, values_profile
+from advisor.profiles.single_values import WantedValue, parse_value, profile_name, values_profile, with_kind
 from advisor.report.plan import apply_command, plan_text
 from tests.cli.inside import call_inside
 from tests.trees import host_of, make_tree
@@ -154,7 +154,7 @@ def test_a_word_is_an_id_an_operator_and_a_value(word: str, expected: tuple[str,
         (f"{SWAP}>=10<=20", "one operator", ""),
         (f"{SWAP}>10", "one operator", ""),
         ("sysclt:vm.swappiness=10", "is not a tunable", "did you mean sysctl:vm.swappiness?"),
-        ("vm.swappiness=10", "is not a tunable", "did you mean sysctl:vm.swappiness=10?"),
+        ("swappiness.vm=10", "is not a tunable", "did you mean sysctl:swappiness.vm=10?"),
         ("mtu=9000", "is not a tunable", "--set mtu=9000"),
         ("block:sda:sheduler=none", "is not a tunable", "did you mean block:sda:scheduler?"),
         ("link:eth0:mut=9000", "is not a tunable", "did you mean link:eth0:mtu?"),
@@ -321,3 +321,20 @@ def test_the_order_of_values_does_not_change_their_plan(host: Host) -> None:
     words = ("sysctl:vm.swappiness=11", "sysctl:net.core.rmem_max=500000", "block:sda:scheduler=none")
     made = [plan_profiles(host, list(order), {}) for order in permutations(words)]
     assert len({one.fingerprint for one in made}) == 1
+
+
+@pytest.mark.parametrize(
+    ("word", "tunable"),
+    [
+        ("vm.swappiness=10", "sysctl:vm.swappiness"),
+        ("net/core/rmem_max>=8388608", "sysctl:net.core.rmem_max"),
+        ("net/ipv4/conf/eth0.1/rp_filter=2", "sysctl:net.ipv4.conf.eth0/1.rp_filter"),
+    ],
+)
+def test_a_key_alone_is_a_sysctl(word: str, tunable: str) -> None:
+    assert parse_value(word).tunable == tunable
+
+
+@pytest.mark.parametrize("word", ["vm.toml", "net/core.toml", "./net/core", "kernel", "numa-pinning", "sysctl:vm.x=1"])
+def test_files_profiles_and_ids_keep_their_words(word: str) -> None:
+    assert with_kind(word) == word
