@@ -26,7 +26,7 @@ from advisor.proof.ablation import (
 from advisor.proof.blocks import UnswitchedTunable, conclude_session, kept_values
 from advisor.report.ablation import ablation_page, ablation_svg, ablation_text
 from advisor.tunables import Effect, Risk
-from benchmarks.ablation import LAWS, covers, simulate_session
+from benchmarks.ablation import simulate_session
 from tests.golden import assert_golden
 
 # -- the design --------------------------------------------------------------------------------------------------------
@@ -129,19 +129,6 @@ def test_an_effect_is_the_mean_of_the_runs_with_it_over_those_without() -> None:
         estimate = walsh[middle] if len(walsh) % 2 else (walsh[middle - 1] + walsh[middle]) / 2
         assert math.log(one.ratio or 0) == pytest.approx(estimate)
         assert one.blocks == 12
-
-
-def test_zero_effects_are_claimed_in_five_percent_at_most_and_intervals_cover() -> None:
-    """Over all laws of load, 150 sessions; the bounds are 5 % and 95 % with four standard errors. The whole table:
-    python -m benchmarks.ablation."""
-    wrong, covered = 0, list[bool]()
-    for seed in range(150):
-        count = 3 + seed % 5
-        found = simulate_session([0.0] * count, seed, law=list(LAWS.values())[seed // 5 % len(LAWS)])
-        wrong += any(one.call in ("gain", "loss") for one in found.effects)
-        covered += covers(found, [0.0] * count)
-    assert wrong / 150 <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / 150)
-    assert sum(covered) / len(covered) >= 0.95 - 4 * math.sqrt(0.05 * 0.95 / len(covered))
 
 
 @pytest.mark.parametrize("count", [3, 7])

@@ -156,14 +156,6 @@ def test_nothing_but_a_regular_file_is_replaced(tmp_path: Path, kind: str) -> No
     assert (place.lstat().st_mode, precious.read_text()) == (mode, "precious")
 
 
-def test_a_place_that_can_be_written_passes(tmp_path: Path) -> None:
-    check_place(tmp_path / "new")
-    (tmp_path / "old").write_text("")
-    check_place(tmp_path / "old")
-    with pytest.raises(UsageError, match="no such directory"):
-        check_place(tmp_path / "missing/new")
-
-
 # -- what no session writes --------------------------------------------------------------------------------------------
 
 SERIES = saved(speeds(8))

@@ -26,8 +26,6 @@ from advisor.proof.session_runner import Settings, silent
 from advisor.proof.target import read_target
 from advisor.proof.workloads import NULL_CONTROL, WORKLOADS, UnknownWorkloadError, expand_workloads, get_workload
 from advisor.report.arms import arms_page, arms_svg, arms_text, bar_words, command_again
-from advisor.report.charts.changes import CHART_WIDTH, draw_bars
-from advisor.report.svg import MIN_WIDTH, Label, label_extent
 from advisor.transaction.journal import Store
 from tests.each import for_each
 from tests.golden import assert_golden
@@ -142,24 +140,6 @@ def test_an_interval_excludes_no_change_exactly_where_a_difference_is_called(see
         assert (one.call in ("gain", "loss")) == ((one.p_holm or 1.0) <= 0.05), one
 
 
-def test_sessions_without_an_effect_call_one_in_five_percent_at_most() -> None:
-    """Family-wise: any call among nine comparisons. 400 sessions; the bound is 5 % and four standard errors."""
-    wrong = sum(
-        any(one.call in ("gain", "loss") for one in found.effects)
-        for found in (
-            made(
-                {"a": 1.0, "b": 1.0, "c": 1.0},
-                blocks=12,
-                noise=0.1,
-                seed=seed,
-                workloads=(WORKLOAD, OTHER, "infoscale.64k-seq-w100"),
-            )
-            for seed in range(400)
-        )
-    )
-    assert wrong / 400 <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / 400)
-
-
 def test_the_best_arm_of_a_workload_is_a_proven_gain_or_nobody() -> None:
     found = made({"a": 1.2, "b": 1.4, "c": 1.0}, blocks=14, noise=0.03, seed=1, workloads=(WORKLOAD,))
     assert found.best == {WORKLOAD: "b"}
@@ -201,18 +181,6 @@ def test_arms_are_told_apart_and_the_host_is_as_before(fake_fio: FakeFio, host: 
     assert (found.quality, found.best) == ("sound", {WORKLOAD: "fast", OTHER: "fast"})
     assert switch.placed[-1] == NONE
     assert os.listdir(disk) == []
-
-
-@pytest.mark.thorough
-def test_every_block_has_every_arm_once_in_an_order_of_its_own(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    found = measured(fake_fio, host, disk, FileSwitch(fake_fio))
-    orders = [tuple(cell.arm for cell in block.cells) for block in found.session.blocks]
-    assert {frozenset(order) for order in orders} == {frozenset(ARMS)}
-    assert len(set(orders)) > 4
-    firsts = [order[0] for order in orders]
-    assert len(set(firsts)) > 2, "no arm keeps its place"
-    again = measured(fake_fio, host, disk, FileSwitch(fake_fio))
-    assert [tuple(cell.arm for cell in block.cells) for block in again.session.blocks] == orders, "the seed decides"
 
 
 def test_an_arm_that_cannot_be_made_active_is_a_fault_and_the_host_is_as_before(
@@ -404,23 +372,6 @@ def test_a_picture_by_itself_says_that_it_is_no_proof() -> None:
     assert "indicative only: 5 blocks" in texts
     enough = made({"a": 2.0}, blocks=12, noise=0.01, seed=1, workloads=(WORKLOAD,))
     assert "indicative" not in "".join(ElementTree.fromstring(arms_svg(enough)).itertext())
-
-
-@pytest.mark.parametrize("width", [MIN_WIDTH, CHART_WIDTH])
-@pytest.mark.parametrize("name", ["a", "a-profile-with-a-name-that-is-longer-than-most-names-are-" * 3])
-def test_no_text_of_the_bars_leaves_the_picture_or_covers_another(width: int, name: str) -> None:
-    workloads = expand_workloads(("infoscale.*", "iometer.*"))
-    found = made({name: 123456.7, "x": 0.01}, blocks=12, noise=0.3, seed=1, workloads=workloads)
-    labels = [one for one in draw_bars(found, width=width).shapes if isinstance(one, Label)]
-    assert not [
-        one for one in labels if label_extent(one, width)[0] < -0.5 or label_extent(one, width)[1] > width + 0.5
-    ]
-    lines: dict[float, list[tuple[float, float]]] = {}
-    for one in labels:
-        lines.setdefault(one.y, []).append(label_extent(one, width))
-    assert not [
-        (left, right) for line in lines.values() for left, right in itertools.pairwise(line) if left[1] > right[0]
-    ]
 
 
 def test_an_interrupted_session_keeps_what_was_measured(fake_fio: FakeFio, host: Host, disk: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from pathlib import Path
 
 import msgspec
@@ -22,7 +21,7 @@ from advisor.proof.workloads import UnknownWorkloadError
 from tests.known import known
 
 from .benches import OTHER, rounds, series, speeds
-from .fakes import CALM, FakeFio, calm_host
+from .fakes import FakeFio, calm_host
 from .sessions import WORKLOAD
 
 WRITE = "infoscale.4k-rand-w100"
@@ -159,28 +158,6 @@ def test_what_cannot_be_measured_is_refused_before_anything(fake_fio: FakeFio, h
         measure(fake_fio, host, Path("/etc/passwd"))
     assert [call for call in fake_fio.calls() if call != ["--version"]] == []
     assert os.listdir(disk) == []
-
-
-def test_a_busy_host_is_refused_and_forcing_it_is_indicative(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
-    busy = calm_host(tmp_path / "busy", proc__pressure__cpu=CALM.replace("avg10=0.00", "avg10=55.00", 1))
-    with pytest.raises(RefusedError, match="cpu pressure"):
-        measure(fake_fio, busy, disk)
-    found = measure(fake_fio, busy, disk, force=True)
-    assert (found.quality, found.series.forced) == ("indicative", True)
-    assert "--force" in found.reasons[0]
-
-
-def test_io_of_others_is_refused_and_the_scratch_file_gone(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
-    row = "   8       0 sda 0 0 {} 0 0 0 0 0 0 0 0\n"
-    mounts = "27 1 8:0 / / rw - ext4 /dev/sda rw\n"
-    host = calm_host(tmp_path / "tree", proc__diskstats=row.format(0), proc__self__mountinfo=mounts)
-    grow = threading.Timer(0.5, (tmp_path / "tree/proc/diskstats").write_text, (row.format(100_000),))
-    grow.start()
-    with pytest.raises(RefusedError, match="others already move"):
-        measure(fake_fio, host, disk, save_to=str(tmp_path / "x"))
-    grow.join()
-    assert os.listdir(disk) == []
-    assert not (tmp_path / "x").exists(), "of a refusal there is nothing to keep"
 
 
 @pytest.mark.parametrize("hazard", ["zero-ios", "error-exit-0", "cut-off"])

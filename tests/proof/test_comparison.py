@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from msgspec.structs import replace
 
 from advisor.errors import InvalidInputError
 from advisor.proof.archive import Saved, SavedBench
-from advisor.proof.comparison import ALPHA, NOT_INTERLEAVED, SeriesComparison, compare
+from advisor.proof.comparison import NOT_INTERLEAVED, SeriesComparison, compare
 from advisor.proof.series import summarise_series
 from advisor.proof.statistics import holm
 from advisor.proof.two_sample import mann_whitney
@@ -17,7 +15,7 @@ from advisor.proof.verdict import decide_session
 from tests.known import known
 
 from .benches import HOST, OTHER, saved, series, speeds
-from .sessions import DRIFTS, RUN_NOISE, WORKLOAD, pair, session
+from .sessions import WORKLOAD, pair, session
 
 
 def against(around: float, *, noise: float = 0.04, count: int = 24) -> SeriesComparison:
@@ -137,18 +135,3 @@ def test_few_runs_find_nothing_and_none_are_compared_to_nothing() -> None:
     empty = SavedBench(summarise_series(replace(series(speeds(8)), rounds=())), {})
     found = compare(saved(speeds(8)), empty)
     assert (found.workloads[0].runs, found.workloads[0].ratio, found.verdict) == ((8, 0), None, "inconclusive")
-
-
-def claimed(drift: str, sessions: int) -> float:
-    """Share of comparisons in which a difference is called although nothing was changed."""
-    source = random.Random(f"compare {drift}")
-    wrong = 0
-    for _ in range(sessions):
-        runs = [1000 * factor * (1 + source.gauss(0, RUN_NOISE)) for factor in DRIFTS[drift](source, 48)]
-        wrong += compare(saved(runs[:24]), saved(runs[24:])).tendency in ("gain", "loss")
-    return wrong / sessions
-
-
-def test_rates_of_differences_that_are_none() -> None:
-    assert claimed("step", 40) > 0.9
-    assert claimed("calm", 150) <= ALPHA + 0.03

@@ -24,6 +24,7 @@ from advisor.proof.covariates import (
     parse_snmp,
     read_counters,
     read_gate,
+    stand_out,
     wait_for_writeback,
 )
 from tests.known import known
@@ -223,3 +224,11 @@ def test_what_the_network_lost_is_told_for_both_arms() -> None:
     quiet, lossy = Covariates(1.0, tcp_retransmits=1), Covariates(1.0, tcp_retransmits=9)
     assert network_words([quiet], [lossy]) == "in a run on this host: TCP segments sent again 1 → 9"
     assert network_words([Covariates(1.0)], [lossy]) is None
+
+
+def test_a_pair_stands_out_whichever_arm_was_hit() -> None:
+    calm, hit = Covariates(1.0, psi_cpu_share=0.1), Covariates(1.0, psi_cpu_share=0.5)
+    assert stand_out([(calm, calm), (hit, calm), (calm, calm), (calm, hit), (calm, calm)]) == [0, 1, 0, 1, 0]
+    # where half of the runs are hit, one hit in a pair is nothing special
+    assert stand_out([(hit, calm), (calm, hit), (hit, calm), (hit, hit)]) == [False, False, False, True]
+    assert stand_out([(Covariates(1.0), calm), (calm, calm)]) == [False, False]

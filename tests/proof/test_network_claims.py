@@ -7,9 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from advisor.errors import InvalidInputError, RefusedError, UsageError
+from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
-from advisor.profiles.profile import load, parse_profile
 from advisor.proof import fio
 from advisor.proof.interrupt import Stop
 from advisor.proof.metrics import RunFigures
@@ -21,7 +20,6 @@ from advisor.proof.verdict import decide_session
 from advisor.proof.workloads import get_workload
 from advisor.report.proof import proof_text
 from tests.cli.inside import call_inside
-from tests.known import known
 
 from .fakes import FakeFio, SpeedToggle
 from .sessions import figures, pair, session
@@ -106,13 +104,6 @@ def test_a_workload_that_is_asked_for_is_not_left_out_in_silence(
         measurable_claims(names, has_target=has_target, has_peer=has_peer)
 
 
-@pytest.mark.parametrize("name", ["jumbo-frames", "socket-buffers-8m"])
-def test_the_network_profiles_can_be_proven_without_storage(name: str) -> None:
-    proof = known(load(name).proof)
-    assert measurable_claims(proof.claims, has_target=False, has_peer=True, are_chosen=False)
-    assert measurable_claims(proof.claims, has_target=True, has_peer=False, are_chosen=False)
-
-
 def test_new_sockets_in_each_run_make_a_change_of_class_t1_act(fake_fio: FakeFio, disk: Path) -> None:
     toggle = SpeedToggle(fake_fio, 1.3, toggle_class="T1")
     assert reconnects_itself(resolved(TCP, UDP))
@@ -131,31 +122,6 @@ def test_without_a_peer_a_network_workload_is_refused(fake_fio: FakeFio, host: H
     with pytest.raises(RefusedError, match="second host"):
         fio.run_fio(fake_fio.runner, fio.FioJob(get_workload(TCP), 0.1, 0, 0), None, Stop())
     assert fake_fio.calls() == []
-
-
-PROFILE = """
-name = "x"
-title = "x"
-summary = "x"
-helps-when = "x"
-hurts-when = "x"
-sources = ["x"]
-[proof]
-toggle = "{toggle}"
-claims = ["net.tcp-64k"]
-where = "x"
-reconnect = "{reconnect}"
-"""
-
-
-def test_what_reconnects_is_checked_with_the_profile() -> None:
-    for word in ("connections", "mount"):
-        made = parse_profile(PROFILE.format(toggle="T1", reconnect=word).encode(), "x")
-        assert known(made.proof).reconnect == word
-    with pytest.raises(InvalidInputError, match=r"field proof\.reconnect.*T1"):
-        parse_profile(PROFILE.format(toggle="T2", reconnect="mount").encode(), "x")
-    with pytest.raises(InvalidInputError, match=r"proof\.reconnect"):
-        parse_profile(PROFILE.format(toggle="T1", reconnect="reboot").encode(), "x")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +14,13 @@ import pytest
 
 from advisor.host import live_host, tree_host
 from advisor.proof.covariates import read_gate
-from advisor.proof.other_processes import name_cpu_users, name_storage_users, sample_processes
+from advisor.proof.other_processes import ProcessSample, name_cpu_users, name_storage_users, sample_processes
+from tests.waiting import until
 
 from .fakes import CALM, calm_tree
 
-BURN = "while True: pass"
+# Of one name together, so that on a busy machine, too, few others use more.
+BURN = "import os\nfor _ in range(2): os.fork()\nwhile True: pass"
 WRITE = """
 import os, sys, time
 with open(sys.argv[1], "wb", buffering=0) as file:
@@ -32,10 +33,10 @@ with open(sys.argv[1], "wb", buffering=0) as file:
 
 @contextmanager
 def stranger(directory: Path, name: str, code: str, *words: Path) -> Iterator[int]:
-    """A process of that name that is no child of this one."""
+    """Processes of that name that are no children of this one, in a group of their own."""
     program = directory / name
     program.symlink_to(os.path.realpath(sys.executable))
-    start = 'exe=$1; shift; "$exe" -IS "$@" >/dev/null 2>&1 & echo $!'
+    start = 'exe=$1; shift; setsid "$exe" -IS "$@" >/dev/null 2>&1 & echo $!'
     made = subprocess.run(
         ["sh", "-c", start, "sh", program, "-c", code, *words], capture_output=True, text=True, check=True
     )
@@ -43,7 +44,7 @@ def stranger(directory: Path, name: str, code: str, *words: Path) -> Iterator[in
     try:
         yield pid
     finally:
-        os.kill(pid, signal.SIGKILL)
+        os.killpg(pid, signal.SIGKILL)
 
 
 @pytest.mark.alone
@@ -51,15 +52,18 @@ def test_processes_that_compute_or_write_are_named(tmp_path: Path, disk: Path) -
     """Those that began between the samples count from 0."""
     before = sample_processes(live_host())
     with stranger(tmp_path, "cruncher", BURN), stranger(tmp_path, "scribbler", WRITE, disk / "file"):
-        time.sleep(1.0)
+        # On a busy machine it takes a while until both had a CPU.
+        until(lambda: is_named(before, sample_processes(live_host())), "they are not named")
         after = sample_processes(live_host())
-    assert "cruncher" in name_cpu_users(before, after)
     assert "cruncher" not in name_storage_users(before, after)
-    assert "scribbler" in name_storage_users(before, after)
+
+
+def is_named(before: ProcessSample, after: ProcessSample) -> bool:
+    return "cruncher" in name_cpu_users(before, after) and "scribbler" in name_storage_users(before, after)
 
 
 def test_the_advisor_and_its_children_are_no_others() -> None:
-    with subprocess.Popen([sys.executable, "-IS", "-c", BURN]) as child:
+    with subprocess.Popen([sys.executable, "-IS", "-c", "while True: pass"]) as child:
         found = {pid for pid, _ in sample_processes(live_host()).processes}
         child.kill()
     assert os.getpid() not in found

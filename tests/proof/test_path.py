@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import CommandError, RefusedError
+from advisor.errors import RefusedError
 from advisor.facts.host_facts import scan
 from advisor.host import live_host
 from advisor.planning.records import Plan
-from advisor.proof.interrupt import Stop
 from advisor.proof.path import PathCheck, path_check, peer_target, require_other_way_in
 from advisor.proof.records import Arm, Claim, Proof, ProofSubject, ToggleClass
 from advisor.proof.session import Settings, prove
-from advisor.proof.workloads import get_workload
 from tests.known import known
 from tests.transaction.live import made_plan
 
@@ -71,23 +69,6 @@ def near_mtu() -> str:
     return Path("/sys/class/net/h0/mtu").read_text().strip()
 
 
-@pytest.mark.thorough
-def test_a_path_that_carries_both_sizes_is_measured(second: SecondHost) -> None:
-    second.spaces.run("far", "ip link set f0 mtu 9000")
-    try:
-        proof, mtu = second.inside(lambda: (session(second), near_mtu()))
-    finally:
-        second.spaces.run("far", "ip link set f0 mtu 1500")
-    # On a busy machine a run of a tenth of a second may come out shorter; that is no word about the path.
-    assert [fault for fault in proof.session.faults if not fault.startswith("the receiver ran for")] == []
-    assert {run.arm for run in proof.session.warm_up} == {"A", "B"}
-    assert proof.session.device is None
-    assert proof.session.peer_address == FAR
-    assert proof.session.bytes_written == 0
-    assert any("TCP segments sent again" in note for note in proof.notes)
-    assert mtu == "1500"
-
-
 def test_a_path_that_does_not_carry_an_arm_is_no_measurement(second: SecondHost) -> None:
     proof, mtu = second.inside(lambda: (session(second), near_mtu()))
     assert proof.verdict == "invalid"
@@ -96,22 +77,6 @@ def test_a_path_that_does_not_carry_an_arm_is_no_measurement(second: SecondHost)
     assert "9000" in proof.reasons[0]
     assert {run.arm for run in proof.session.warm_up} == {"A"}
     assert mtu == "1500"
-
-
-def test_each_arm_is_asked_at_its_own_size(second: SecondHost) -> None:
-    def ask() -> None:
-        check = check_of(second)
-        assert check.asked == (FAR,)
-        check.check("A")
-        set_mtu("h0", 9000)
-        try:
-            with pytest.raises(CommandError, match="does not carry arm B"):
-                check.check("B")
-        finally:
-            set_mtu("h0", 1500)
-        check.check("A")
-
-    second.inside(ask)
 
 
 def test_a_peer_that_is_not_reached_over_the_changed_links_shows_nothing(second: SecondHost) -> None:
@@ -168,13 +133,3 @@ def test_what_sudo_removes_is_found_with_a_parent(is_set: bool) -> None:
         check=True,
     )
     assert done.stdout.strip() == (FAR if is_set else "None")
-
-
-def test_a_lost_peer_is_found_out_before_anything_is_changed(second: SecondHost) -> None:
-    def check() -> str:
-        second.configure(client="Host far\n  Port 2222\n")
-        with pytest.raises(RefusedError) as caught:
-            second.runner().check([get_workload("net.tcp-64k")], Stop())
-        return caught.value.message
-
-    assert "net.tcp-64k" in second.inside(check)

@@ -8,7 +8,6 @@ import resource
 import shutil
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from advisor.errors import RefusedError, UsageError
@@ -21,7 +20,7 @@ from advisor.proof.session import Settings, chosen_mode
 from advisor.proof.sizes import file_size, parse_size, thread_counts
 from advisor.proof.workloads import UnknownWorkloadError, expand_workloads, get_workload
 from advisor.report.bench import bench_text
-from advisor.report.bench_tables import doubt_words, knee_words
+from advisor.report.bench_tables import knee_words
 from advisor.report.proof_words import workload_title
 from tests.known import known
 from tests.report.pasted import lines_too_wide
@@ -121,19 +120,6 @@ def test_the_knee_is_the_fewest_threads_with_nearly_the_best(medians: tuple[floa
     assert ("Knee at" in knee_words(found)) == (knee is not None)
 
 
-@pytest.mark.parametrize(("low", "says"), [((90.0, 110.0), True), ((90.0, 96.0), False)])
-def test_a_knee_that_noise_may_have_made_is_said_to_be_uncertain(low: tuple[float, float], says: bool) -> None:
-    points = [
-        msgspec.structs.replace(measured(f"beegfs.storagebench@{threads}", median), interval=interval)
-        for threads, median, interval in ((1, 93.0, low), (2, 120.0, (105.0, 130.0)), (4, 118.0, (100.0, 125.0)))
-    ]
-    (found,) = sweeps_of(points)
-    words = doubt_words(found, {one.name: one for one in points})
-    assert found.knee == 2
-    assert words.startswith("With 1 thread the interval reaches") == says
-    assert bool(words) == says
-
-
 @pytest.mark.parametrize("width", [80, 160])
 def test_a_sweep_and_a_group_are_tables(fake_fio: FakeFio, host: Host, disk: Path, width: int) -> None:
     names = (
@@ -212,37 +198,6 @@ def test_a_run_that_the_byte_budget_cut_short_is_said_to_be(fake_fio: FakeFio, h
 # -- parts on other volumes --------------------------------------------------------------------------------------------
 
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
-
-
-@pytest.mark.thorough
-@needs_fio
-def test_the_parts_of_a_workload_work_on_volumes_of_their_own(disk: Path, host: Host) -> None:
-    """Bytes written are seen in each place by the file's own modification, and both are gone afterwards."""
-    first, second = disk / "db", disk / "wij"
-    first.mkdir()
-    second.mkdir()
-    seen: set[str] = set()
-
-    class Watching(fio.FioProcess):
-        def run(self, argv: object, **more: object) -> fio.EndedProcess:
-            words = [str(word) for word in argv]  # type: ignore[attr-defined]
-            before = {place: mtime(place) for place in (first, second)}
-            done = super().run(words, **more)  # type: ignore[arg-type]
-            if "--version" not in words:
-                seen.update(place.name for place in before if mtime(place) != before[place])
-            return done
-
-    chosen = settings(
-        first, scratch_bytes=16 * MIB, places=(("wij", str(second)),), seconds=0.3, budget_seconds=12.0, force=True
-    )
-    found = bench(host, ("iris.ranwrite",), chosen, runner=Watching())
-    assert seen == {"db", "wij"}
-    assert any(f"section wij works in {second}" in note for note in found.notes)
-    assert list(first.iterdir()) == list(second.iterdir()) == []
-
-
-def mtime(place: Path) -> int:
-    return max((file.stat().st_mtime_ns for file in place.rglob("scratch")), default=0)
 
 
 def test_a_section_that_no_workload_has_is_named(fake_fio: FakeFio, host: Host, disk: Path) -> None:

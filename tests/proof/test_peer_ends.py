@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from advisor.proof.peer import PORTS
 from tests.known import known
 
 from .second_host import SecondHost, answers, eventually
@@ -59,16 +58,6 @@ def test_a_session_that_is_killed_leaves_nothing(second: SecondHost, name: str) 
         assert second.open_ports("here") | second.open_ports("far")
         process.kill()
     eventually(lambda: second.left_over() == [])
-
-
-def test_a_listener_that_nobody_came_to_ends_with_its_session(second: SecondHost) -> None:
-    with controller(second, _LISTENER.format(bound=600)) as process:
-        port = int(known(process.stdout).readline())
-        assert port in PORTS
-        assert second.open_ports() == {port}
-        process.kill()
-        # its time is not up by far: it is the end of the connection that ends it
-        eventually(lambda: second.left_over() == [], 20)
 
 
 def test_a_listener_ends_by_itself_when_the_wire_is_cut(second: SecondHost) -> None:

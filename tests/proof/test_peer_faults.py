@@ -10,12 +10,11 @@ import pytest
 
 from advisor.proof import fio
 from advisor.proof.interrupt import Stop, StoppedError
-from advisor.proof.network import close_link
 from advisor.proof.peer import PeerError, SecondHostPeer
 from advisor.proof.process import FioError
 from advisor.proof.workloads import get_workload
 
-from .second_host import FAR, HERE, SSH_SERVERS, SecondHost
+from .second_host import HERE, SSH_SERVERS, SecondHost
 
 
 def _run(second: SecondHost, name: str, seconds: float, stop: Stop) -> None:
@@ -58,31 +57,6 @@ def _kill_when_running(second: SecondHost, victim: str) -> int:
         for pid in second.processes(name):
             os.kill(pid, signal.SIGKILL)
     return 0
-
-
-def test_a_receiver_of_datagrams_whose_sender_is_gone_is_told_so(second: SecondHost) -> None:
-    """The datagram with which fio closes its link may be lost like any other; here it is never sent."""
-    section = get_workload("net.udp-8k").sections[0]
-    common = ["fio", "--name=x", "--thread", "--ioengine=net", "--protocol=udp", "--bs=8192", "--size=1t"]
-
-    def reported() -> tuple[bool, str]:
-        listening = [*common, "--rw=read", "--time_based", "--runtime=60s", "--output-format=json"]
-        with second.ssh().started("far", "listen", listening, bound=60) as remote:
-            port = remote.port(seconds=15, stop=Stop())
-            sending = [*common, "--rw=write", "--runtime=60s", f"--hostname={FAR}", f"--port={port}"]
-            done = second.runner().run(["timeout", "-s", "KILL", "3", *sending], timeout=60, cwd="/", stop=Stop())
-            assert done.returncode != 0
-            hangs = remote.finish(seconds=1.0, stop=Stop()) is None
-            for _ in range(100):
-                close_link(section, FAR, port)
-                report = remote.finish(seconds=0.1, stop=Stop())
-                if report is not None:
-                    return hangs, report.stdout
-        return hangs, ""
-
-    hangs, report = second.inside(reported)
-    assert hangs
-    assert fio.parse_report(report).jobs[0].read.io_bytes > 0
 
 
 def test_a_signal_ends_both_ends(second: SecondHost) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -15,8 +13,7 @@ import pytest
 from advisor.errors import CommandError, InvalidInputError, NotRestoredError, RefusedError, UsageError
 from advisor.host import Host
 from advisor.proof.archive import load_proof, reanalyse_proof
-from advisor.proof.fio import EndedProcess, FioMissingError, FioProcess
-from advisor.proof.interrupt import Stop
+from advisor.proof.fio import FioMissingError, FioProcess
 from advisor.proof.records import Arm, Claim, Proof, ProofSubject, ToggleClass
 from advisor.proof.scratch import GIB, MIB, Keep
 from advisor.proof.session import ProgressEvent, Settings, plan_session, prove, self_test
@@ -215,23 +212,6 @@ def test_a_terminal_that_is_gone_does_not_keep_the_host_changed(
         prove(host, SUBJECT, toggle, settings(disk, **SHORT), runner=fake_fio.runner, progress=progress)
     assert not toggle.placed or toggle.placed[-1] == toggle.in_force == "A"
     assert os.listdir(disk) == []
-
-
-def test_a_lost_scratch_file_is_no_unrestored_host(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    """After the last pair the remount brings up another file: arm A is applied all the same."""
-    toggle = SpeedToggle(fake_fio, 1.3, toggle_class="T1")
-
-    def reconnect(arm: Arm) -> None:
-        if len(toggle.placed) == 2 + 6 + 1:
-            (made,) = disk.iterdir()
-            (made / "other").write_bytes(b"precious")
-            (made / "other").rename(made / "scratch")
-
-    proof = prove(host, SUBJECT, toggle, settings(disk, **SHORT), reconnect=reconnect, runner=fake_fio.runner)
-    assert proof.session.restored
-    assert any("not removed" in note for note in proof.notes)
-    (made,) = disk.iterdir()
-    assert (made / "scratch").read_bytes() == b"precious"
 
 
 @pytest.mark.parametrize("hazard", ["zero-ios", "error-exit-0", "cut-off"])
@@ -519,12 +499,6 @@ def test_the_self_test_invents_no_gain(fake_fio: FakeFio, host: Host, disk: Path
     assert proof.session.self_test
 
 
-def test_a_workload_without_storage_makes_no_scratch_file(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    proof = self_test(host, ["null.4k"], settings(disk, **SHORT), runner=fake_fio.runner)
-    assert (proof.workloads[0].pairs > 0, proof.session.bytes_written) == (True, 0)
-    assert not [words for words in fake_fio.calls() if "--filename=scratch" in words]
-
-
 def test_a_toggle_may_place_fio_but_not_the_control(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     class Placing(SpeedToggle):
         def fio_options(self, arm: Arm) -> tuple[str, ...]:
@@ -536,25 +510,3 @@ def test_a_toggle_may_place_fio_but_not_the_control(fake_fio: FakeFio, host: Hos
     expected = [run.arm == "B" and run.workload == READ for run in sorted(runs, key=lambda run: run.number)]
     assert placed == expected
     assert True in placed
-
-
-def test_settling_is_waited_for(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    moments: list[tuple[str, float]] = []
-
-    class Timed(FioProcess):
-        def run(
-            self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop, keep_open: Sequence[int] = ()
-        ) -> EndedProcess:
-            moments.append(("run", time.monotonic()))
-            return super().run(argv, timeout=timeout, cwd=cwd, stop=stop)
-
-    class TimedToggle(SpeedToggle):
-        def place(self, arm: Arm) -> None:
-            super().place(arm)
-            moments.append(("place", time.monotonic()))
-
-    runner = Timed(search_path=f"{fake_fio.directory}:/usr/bin:/bin")
-    prove(host, SUBJECT, TimedToggle(fake_fio, 1.3, settle=0.03), settings(disk, **SHORT), runner=runner)
-    gaps = [after[1] - before[1] for before, after in pairwise(moments) if (before[0], after[0]) == ("place", "run")]
-    assert len(gaps) == 2 + 2 * 3
-    assert min(gaps) >= 0.03

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import random
 
 import pytest
@@ -12,7 +11,6 @@ from advisor.errors import UsageError
 from advisor.operations.tuning import parse_budget
 from advisor.proof.race import PRESENT, Block, Standing, drop_arms, find_winner, rank_arms
 from advisor.proof.statistics import doubled_midranks
-from benchmarks.tuning import LOADS, NOTHING, PLANTED, Tally, raced_winners, search
 
 
 def field(seed: int, blocks: int, arms: int, effects: dict[int, float] | None = None) -> list[Block]:
@@ -62,20 +60,6 @@ def test_what_harms_is_dropped_and_what_helps_wins() -> None:
     # between the looks nothing is decided
     assert find_winner(rank_arms(blocks[:7]), 5, 7, 12) is None
     assert find_winner(rank_arms(blocks[:7]), 5, 7, 12, is_last=True) == 4
-
-
-@pytest.mark.repeats(1)
-@pytest.mark.parametrize("load", LOADS)
-def test_a_race_of_nothing_is_won_in_few(load: str) -> None:
-    # 5 % and three standard errors
-    assert raced_winners(LOADS[load], 20, 11) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 20)
-
-
-def test_a_planted_optimum_is_found_and_its_promise_kept() -> None:
-    planted = Tally(search, LOADS["constant"], PLANTED, 16, 12)
-    assert planted.found >= 0.75
-    assert planted.kept >= 0.9
-    assert Tally(search, LOADS["constant"], NOTHING, 8, 13).any_winner <= 0.1
 
 
 @pytest.mark.parametrize(

@@ -6,21 +6,17 @@ import math
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from advisor.host import Host, live_host
-from advisor.proof.covariates import covariates_between, read_counters
-from advisor.proof.fio import EndedProcess, FioError, FioJob, FioProcess, read_version, run_fio
+from advisor.host import live_host
+from advisor.proof.fio import FioError, FioJob, FioProcess, run_fio
 from advisor.proof.interrupt import Stop
-from advisor.proof.records import Arm, Claim, ProofSubject, ToggleClass
 from advisor.proof.scratch import MIB, Keep, Scratch, scratch_file
-from advisor.proof.session import Settings, prove
 from advisor.proof.target import MeasuredTarget, read_target
 from advisor.proof.workloads import WORKLOADS, JobSection, Pattern, get_workload
-from tests.known import known
 from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed (package fio)")
@@ -88,17 +84,6 @@ def test_our_percentiles_are_fio_s_own(scratch: Scratch) -> None:
     assert found.latency_p99_us * 1000 == pytest.approx(theirs["99.000000"], rel=0.02)
 
 
-def test_the_device_saw_what_fio_moved(scratch: Scratch, target: MeasuredTarget) -> None:
-    if target.device is None:
-        pytest.skip("no block device behind /var/tmp")
-    host = live_host()
-    before = read_counters(host, target.device, 0.0)
-    found, _ = run_fio(FioProcess(), FioJob(READ, 0.5, scratch.size_bytes, 0), scratch, Stop())
-    after = read_counters(host, target.device, 1.0)
-    assert known(after.disk_bytes) - known(before.disk_bytes) >= 0.99 * found.read_bytes
-    assert covariates_between(before, after, found).foreign_cpu_share is not None
-
-
 def test_fio_creates_no_file(target: MeasuredTarget, tmp_path: Path) -> None:
     """In a directory without the scratch file fio fails instead of making one."""
     done = FioProcess().run(
@@ -117,44 +102,3 @@ def test_a_real_fio_is_stopped_without_leaving_a_thread(scratch: Scratch) -> Non
     assert done.timed_out
     found = subprocess.run(["pgrep", "-f", "endless-advisor-test"], capture_output=True, text=True, check=False)
     assert found.stdout == ""
-
-
-class Throttle(FioProcess):
-    """The real fio, slowed by its own think time while the arm file says A: an effect that is really there."""
-
-    def __init__(self, arm: Path) -> None:
-        super().__init__()
-        self.arm = arm
-
-    def run(
-        self, argv: Sequence[str], *, timeout: float, cwd: str, stop: Stop, keep_open: Sequence[int] = ()
-    ) -> EndedProcess:
-        is_slow = self.arm.exists() and self.arm.read_text() == "A" and "--ioengine=null" not in argv
-        return super().run([*argv, "--thinktime=3ms"] if is_slow else argv, timeout=timeout, cwd=cwd, stop=stop)
-
-
-class FileToggle:
-    toggle_class: ToggleClass = "T0"
-    settle_seconds = 0.0
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-
-    def place(self, arm: Arm) -> None:
-        self.file.write_text(arm)
-
-
-def settings(target: MeasuredTarget) -> Settings:
-    return Settings(
-        target=target.path, mode="quick", seconds=0.1, scratch_bytes=16 * MIB, byte_budget=4096 * MIB, keep=Keep(0, 0.0)
-    )
-
-
-def test_a_real_effect_is_a_proven_gain(target: MeasuredTarget, host: Host, tmp_path: Path) -> None:
-    arm = tmp_path / "arm"
-    subject = ProofSubject("less think time", (Claim(MIXED.name),), control=None)
-    proof = prove(host, subject, FileToggle(arm), settings(target), runner=Throttle(arm))
-    assert proof.verdict in ("gain", "gain-with-cost"), proof.reasons
-    assert known(proof.workloads[0].ratio) > 1.5
-    assert proof.session.fio_version == read_version(FioProcess(), Stop())
-    assert arm.read_text() == "A"

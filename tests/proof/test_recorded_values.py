@@ -7,14 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from advisor.profiles.requested import RequestedProfile, load_one
+from advisor.profiles.requested import RequestedProfile
 from advisor.proof.archive import load_proof, reanalyse_proof
 from advisor.proof.profile import prove_profile
 from advisor.proof.records import ArmSetting, Proof
 from advisor.proof.session import self_test
 from advisor.report.proof import proof_text
 from advisor.report.proof_page import proof_page
-from advisor.report.proof_words import command_again
 from advisor.transaction.journal import Store
 from tests.trees import host_of, listing, make_tree
 
@@ -60,19 +59,6 @@ def test_a_proof_of_a_profile_holds_the_values_that_were_toggled(tree: Path, dis
     for said in (text_of(proof), proof_page(proof)):
         assert all(f"sysctl:{name}" in said for name in SOCKETS)
         assert "8388608" in said
-
-
-def test_a_proof_of_values_says_how_to_repeat_it(tree: Path, disk: Path) -> None:
-    words = ("sysctl:net.core.rmem_max>=8388608", "sysctl:net.core.wmem_max=8388608")
-    proof = prove_values(tree, disk, load_one(words))
-    assert {one.tunable: one.after for one in proof.values or ()} == {
-        "sysctl:net.core.rmem_max": "8388608",
-        "sysctl:net.core.wmem_max": "8388608",
-    }
-    assert proof.words == words
-    assert command_again(proof).startswith(
-        "advisor prove 'sysctl:net.core.rmem_max>=8388608' sysctl:net.core.wmem_max=8388608 "
-    )
 
 
 def test_a_self_test_has_no_values_and_many_alike_are_one_line_of_the_text(

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import subprocess
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from advisor.errors import NotRestoredError, RefusedError
 from advisor.host import Host, live_host
 from advisor.host.commands import LiveCommands
 from advisor.host.files import DirectoryFiles
-from advisor.proof.records import Arm, Claim, ProofSubject
 from advisor.proof.remount import Remount, RemountError, make_remount
-from advisor.proof.scratch import GIB, MIB, Keep
-from advisor.proof.session import Settings, prove
-from advisor.proof.target import MeasuredTarget, read_target
+from advisor.proof.target import MeasuredTarget
 
-from .fakes import FakeFio, SpeedToggle
 from .mounts import can_mount, command, in_own_mounts, mount_line
 
 pytestmark = pytest.mark.skipif(not can_mount(), reason="needs root and mount namespaces")
@@ -94,18 +88,6 @@ def calls(directory: Path) -> int:
     return len((directory / "calls").read_text().split())
 
 
-def test_mounting_is_tried_again(place: Path, tmp_path: Path) -> None:
-    def again() -> tuple[list[str], list[str]]:
-        tmpfs_at(place)
-        before = mount_line(place)
-        remount_of(place, failing_mount(tmp_path / "bin", 2))("B")
-        return before, mount_line(place)
-
-    before, after = in_own_mounts(again)
-    assert before[5:] == after[5:] != []
-    assert calls(tmp_path / "bin") == 3
-
-
 def test_what_could_not_be_mounted_is_mounted_at_the_end(place: Path, tmp_path: Path) -> None:
     def late() -> tuple[list[str], list[str], list[str]]:
         tmpfs_at(place)
@@ -158,16 +140,6 @@ def test_other_options_than_before_are_found_out(place: Path, tmp_path: Path) ->
     assert "noatime" in message
 
 
-def test_nothing_is_done_for_a_remount_that_never_began(place: Path) -> None:
-    def untouched() -> bool:
-        tmpfs_at(place)
-        before = mount_line(place)
-        remount_of(place).ensure_mounted()
-        return before == mount_line(place) != []
-
-    assert in_own_mounts(untouched)
-
-
 @pytest.mark.parametrize("path", ["/", "/usr", "/usr/share", "/var", "/var/lib", "/etc", "/home", "/boot/x", "/run/x"])
 def test_what_belongs_to_the_system_is_never_unmounted(path: str, tmp_path: Path) -> None:
     from tests.trees import host_of, make_tree
@@ -217,42 +189,3 @@ def test_a_connection_that_other_mounts_share_does_not_end(tmp_path: Path) -> No
     with pytest.raises(RefusedError, match="shares its connection"):
         make_remount(nfs_host(tmp_path / "a", one, two, far), target, needs_connection=True)
     make_remount(nfs_host(tmp_path / "b", one, far), target, needs_connection=True)
-
-
-def test_a_whole_session_on_a_target_that_is_remounted(place: Path, tmp_path: Path, fake_fio: FakeFio) -> None:
-    image = tmp_path / "image"
-    with image.open("wb") as file:
-        file.truncate(64 * MIB)
-    command("mkfs.ext4", "-q", "-F", str(image))
-
-    def session() -> tuple[tuple[str, ...], list[Arm], list[str]]:
-        device = command("losetup", "--find", "--show", str(image)).strip()
-        try:
-            command("mount", "-o", "noatime", device, str(place))
-            host = failing_mount(tmp_path / "mount", 0)
-            toggle = SpeedToggle(fake_fio, 1.3, toggle_class="T1")
-            target = read_target(host, str(place))
-            remount = make_remount(host, target, needs_connection=False)
-            chosen = Settings(
-                target=str(place), mode="quick", seconds=0.1, scratch_bytes=MIB, keep=Keep(0, 0.0), byte_budget=GIB
-            )
-            proof = prove(
-                host,
-                ProofSubject("mounting", (Claim("infoscale.4k-rand-r100"),)),
-                toggle,
-                msgspec.structs.replace(chosen, force=True, budget_seconds=14.0),
-                reconnect=remount,
-                runner=fake_fio.runner,
-                target=target,
-            )
-            return proof.session.faults, toggle.placed, os.listdir(place)
-        finally:
-            subprocess.run(["umount", str(place)], check=False)
-            command("losetup", "-d", device)
-
-    faults, placed, left = in_own_mounts(session)
-    assert faults == ()
-    # the last restores the host
-    assert calls(tmp_path / "mount") == len(placed) > 4
-    assert placed[-1] == "A"
-    assert left == ["lost+found"]

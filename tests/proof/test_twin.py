@@ -25,9 +25,8 @@ from advisor.observe.tracing import device_number, events_of, trace_requests
 from advisor.proof.fio import EndedProcess, FioError, FioJob, fio_command, read_figures
 from advisor.proof.interrupt import caught_signals
 from advisor.proof.observing import _make_from_means, find_disk, require_unit
-from advisor.proof.pattern import Arrival, JobSection
+from advisor.proof.pattern import JobSection
 from advisor.proof.scratch import MIB, Keep
-from advisor.proof.series import summarise_series
 from advisor.proof.target import read_target
 from advisor.proof.twin import correct_arrival, list_alternatives, make_section, require_steady, was_made_regular
 from advisor.proof.twin_check import check_twin, compare_loads, traced_device
@@ -41,12 +40,9 @@ from advisor.proof.workload_file import (
 )
 from advisor.proof.workloads import UnknownWorkloadError, expand_workloads, get_workload
 from advisor.recommend.declared import declared
-from advisor.report.bench import bench_text
 from advisor.report.observed import twin_svg, twin_text
 from advisor.report.proof_words import _claim_title, workload_title
 from tests.known import known
-
-from .benches import series
 
 SECTORS = 1 << 20
 
@@ -192,19 +188,6 @@ def test_what_asks_again_at_once_with_several_in_flight_is_not_slowed_down() -> 
     assert correct_arrival(section, load, slower) is None
 
 
-def test_a_pause_is_corrected_by_the_mean_where_some_are_much_longer() -> None:
-    chance = random.Random(2)
-    at, requests = 0.0, []
-    for number in range(4000):
-        requests.append(BlockRequest(at, 1e-4, 1, False, chance.randrange(SECTORS) * 8, 4096))
-        at += 1e-4 + (2e-3 if number % 4 == 0 else 9e-4)
-    load = measure_load(requests)
-    section = msgspec.structs.replace(make_section(load)[0], arrival=Arrival("think", think_us=885), depth=1)
-    # The twin's pause is the load's median: so it asks for more requests a second than the load.
-    corrected = known(correct_arrival(section, load, measure_load(closed_loop(1, 4000, think=9e-4))))
-    assert corrected.arrival.think_us == pytest.approx(885 + 275, abs=5)
-
-
 def test_other_arrivals_and_depths_are_tried() -> None:
     load = measure_load(closed_loop(1, 2000, think=5e-4, writes=1.0))
     section, _ = make_section(load)
@@ -284,16 +267,6 @@ def test_flushes_and_a_far_journal_are_no_part_of_the_reads() -> None:
     assert make_section(measure_load(requests))[0].zones == ()
     far = [one._replace(sector=SECTORS * 1000) for one in requests[:10]]
     assert make_section(measure_load([*far, *requests[10:]]))[0].zones == ()
-
-
-@pytest.mark.skipif(shutil.which("fio") is None, reason="needs fio")
-def test_fio_makes_sizes_that_are_no_multiples_of_the_smallest() -> None:
-    section = JobSection("a", "randread", 4608, engine="null", sizes={"read": {"4608": 50, "5120": 50}})
-    job = FioJob(WorkloadFile(title="t", sections=(section,)).pattern("t"), 0.5, 1 << 28, 1 << 30)
-    done = subprocess.run(fio_command(job), capture_output=True, text=True, check=True)
-    [report] = json.loads(done.stdout[done.stdout.index("{") :])["jobs"]
-    assert report["read"]["io_bytes"] / report["read"]["total_ios"] == pytest.approx(4864, abs=20)
-    assert "--bs_unaligned" not in options_of(msgspec.structs.replace(section, sizes={"read": {"4096": 9, "8192": 91}}))
 
 
 # 122 flushes of 3,907 writes; not all versions count each of them as one.
@@ -404,21 +377,6 @@ def test_the_comparison_names_what_is_the_farthest() -> None:
     assert twin_svg(slower).startswith("<svg ")
 
 
-def test_a_depth_within_a_part_of_a_request_shows_its_difference_and_its_bound() -> None:
-    load = measure_load(closed_loop(8, 4000))
-    shallow = msgspec.structs.replace(load, depth_mean=2.0, depth_high=4)
-    found = compare_loads(shallow, msgspec.structs.replace(load, depth_mean=2.5, depth_high=5))
-    rows = [row for row in found.rows if row.kind == "depth"]
-    assert [(row.name, row.difference) for row in rows] == [("depth, mean", 0.25), ("depth, p95", 0.25)]
-    assert [row.bound for row in rows] == [pytest.approx(0.40), pytest.approx(0.40)]
-    assert found.is_faithful
-    assert found.worst.name.startswith("depth")
-    text = twin_text(file_of(load), found, None, width=100, color=False)
-    assert "depth, mean 2.0 2.5 25% 40%" in " ".join(text.split())
-    farther = compare_loads(shallow, msgspec.structs.replace(load, depth_mean=2.9, depth_high=4))
-    assert not farther.is_faithful
-
-
 def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     found = file_of(measure_load(closed_loop(8, 4000)))
     assert parse_workload_file(encode_workload(found), "x") == found
@@ -496,19 +454,6 @@ def test_files_that_are_not_there_are_named(tmp_path: Path, monkeypatch: pytest.
         expand_workloads(["none.json"])
     with pytest.raises(UsageError):
         expand_workloads(["none"])
-
-
-def test_a_series_of_a_twin_is_set_against_what_was_observed(tmp_path: Path) -> None:
-    load = measure_load(closed_loop(8, 4000))
-    place = tmp_path / "load.json"
-    place.write_bytes(encode_workload(file_of(load)))
-    found = summarise_series(series({str(place): [load.iops * 1.1] * 24}))
-    text = " ".join(bench_text(found, width=160, color=False).split())
-    assert f"observed {load.iops:,.0f} IOPS (here +10%)" in text
-    assert "the load on sda, 2026-01-01T00:00:00+00:00" in text
-    place.unlink()
-    read_workload.cache_clear()
-    assert "observed" not in bench_text(found, width=160, color=False)
 
 
 @pytest.mark.alone

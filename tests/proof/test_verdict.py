@@ -355,3 +355,23 @@ def test_figures_in_their_units_and_zeros() -> None:
     pairs = [*noisy_pairs(1.2, 8), pair(8, figures(1000, p99_us=0.0), figures(1100))]
     assert len(make_sample(pairs, WORKLOAD, METRICS["latency_p99"]).effects) == 8
     assert len(make_sample(pairs, WORKLOAD, METRICS["iops"]).effects) == 9
+
+
+def repeated_session(kept: float, superseded: float) -> Proof:
+    """16 pairs that count, and 8 that were contaminated and repeated, each group with its own factor."""
+    source = random.Random("repeated")
+    factors = [kept] * 16 + [superseded] * 8
+    pairs = []
+    for index, factor in enumerate(factors):
+        found = pair(index, 1000, 1000 * factor * source.uniform(0.98, 1.02), order="AB" if index % 2 else "BA")
+        pairs.append(msgspec.structs.replace(found, contaminated=index >= 16, superseded=index >= 16))
+    return decide_session(session(pairs))
+
+
+def test_a_gain_must_stand_with_the_repeated_pairs_counted_too() -> None:
+    """Which pairs are repeated may depend on the arm; what only that choice has made is no effect."""
+    assert repeated_session(1.1, 1.1).verdict == "gain"
+    proof = repeated_session(1.1, 0.5)
+    assert proof.verdict == "inconclusive"
+    assert any("the repeated ones included" in note for note in proof.notes)
+    assert proof.workloads[0].pairs == 16

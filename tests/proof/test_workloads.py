@@ -7,29 +7,7 @@ import pytest
 from advisor.proof.metrics import METRICS
 from advisor.proof.workloads import WORKLOADS, Pattern, UnknownWorkloadError, default_metric, get_workload
 
-PAPER = [f"infoscale.{shape}-{mix}" for shape in ("4k-rand", "4k-seq", "64k-seq") for mix in ("r100", "rw50", "w100")]
 EVERY = pytest.mark.parametrize("workload", WORKLOADS.values(), ids=lambda workload: workload.name)
-
-
-@pytest.mark.parametrize("name", PAPER)
-def test_the_nine_patterns_of_the_paper_have_a_saturation_variant(name: str) -> None:
-    single, saturated = get_workload(name), get_workload(f"{name}-qd16")
-    assert [(one.depth, one.jobs) for one in single.sections] == [(1, 1)]
-    assert saturated.sections[0].depth == 16
-    assert single.sections[0].pattern == saturated.sections[0].pattern
-    assert single.sections[0].block_bytes == (65536 if "64k" in name else 4096)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("iometer.maxtp-r100", "iometer.maxtp-rw50", "iometer.reallife", "iometer.rnd8k-r70", "iris.ranread"),
-        *("iris.ranwrite", "iris.oltp-7030", "beegfs.iozone-seq", "beegfs.iozone-rand", "beegfs.dd"),
-        *("beegfs.storagebench", "null.4k"),
-    ],
-)
-def test_the_library_has(name: str) -> None:
-    assert get_workload(name).name == name
 
 
 @EVERY
