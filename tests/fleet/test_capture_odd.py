@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.host import DirectoryFiles, Host, LiveCommands, Missing
-from advisor.host.commands import SAFE_PATH
+from advisor.host import DirectoryFiles, Host, Missing
 from advisor.host.files import UNRECORDED
 from advisor.planning.records import FileChange, Plan
 from advisor.snapshot.remote.capture import capture_host, decode_capture
@@ -135,22 +134,6 @@ def test_root_runs_no_program_that_others_could_have_put_there(tmp_path: Path) -
     assert not (tmp_path / "ran").exists()
 
 
-def test_where_tmp_cannot_be_used_another_place_is(tmp_path: Path) -> None:
-    place = tmp_path / "other"
-    place.mkdir()
-    text = script().replace("in /dev/shm /run", f"in /nonexistent {place}")
-    done = run_script(text=text)
-    assert done.returncode == 0, done.stderr.decode()
-    assert not list(place.iterdir())
-    nowhere = "in /nonexistent /nonexistent /nonexistent; do"
-    text = script().replace('in /dev/shm /run /tmp /var/tmp /run/user/"$user"; do', nowhere)
-    assert nowhere in text
-    refused = run_script(text=text)
-    assert refused.returncode == 4
-    assert b"no directory to work in" in refused.stderr
-    assert refused.stdout == b""
-
-
 @pytest.mark.parametrize("shell", ["dash", "bash", "busybox"])
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_nothing_behind(tmp_path: Path, number: signal.Signals, shell: str) -> None:
@@ -217,38 +200,6 @@ def test_no_secret_leaves_the_decoding(tmp_path: Path) -> None:
     # In base64, as journals hold contents, at each of three places.
     assert not any(one in archive for one in (b"czNjcjN0LXdvcm", b"MzY3IzdC13b3", b"zM2NyM3Qtd29y"))
     assert "s3cr3t-word" in str(capture_host(done.stdout, "tree").read(path))
-
-
-@needs_root
-def test_services_are_found_with_what_they_hold_open(tmp_path: Path) -> None:
-    from advisor.facts.storage_services import read_storage_services
-    from advisor.facts.unknown import Unknowns
-
-    text = with_commands(tmp_path)
-    with subprocess.Popen(["sleep", "100"], cwd="/", stdin=subprocess.DEVNULL) as process:
-        unit = "\n".join(
-            [
-                *("Id=postgresql.service", "LoadState=loaded", f"MainPID={process.pid}", "NUMAPolicy=bind"),
-                *("NUMAMask=0", "CPUAffinity=", "WorkingDirectory=/"),
-            ]
-        )
-        make_command(
-            tmp_path / "bin",
-            "systemctl",
-            "case $1 in list-units) echo postgresql.service loaded active running Database ;; show) cat <<'X'\n"
-            f"{unit}\n\nId=other.service\nLoadState=loaded\nMainPID=0\nX\n;; esac",
-        )
-        try:
-            done = run_script(text=text)
-            here = Host(
-                DirectoryFiles("/"), LiveCommands(path=f"{tmp_path}/bin:{SAFE_PATH}"), is_live=True, is_root=True
-            )
-            expected = read_storage_services(here, Unknowns())
-        finally:
-            process.kill()
-    found = read_storage_services(capture_host(done.stdout, "here"), Unknowns())
-    assert expected
-    assert found == expected
 
 
 def test_what_is_seen_and_not_taken_is_not_called_empty(tmp_path: Path) -> None:

@@ -12,13 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError
 from advisor.host import Missing
 from advisor.snapshot.remote.capture import capture_host, decode_capture, open_capture
-from advisor.snapshot.remote.stream import MAX_BANNER_BYTES, Checksum, is_capture, read_stream
+from advisor.snapshot.remote.stream import Checksum, is_capture, read_stream
 
 FILES = {
     "files/./proc/sys/kernel/hostname": b"one\n",
@@ -73,34 +71,9 @@ def test_a_stream_is_taken_apart() -> None:
     assert host.run(("storcli", "show")) == Missing("absent", "storcli is not installed")
 
 
-@given(st.binary(max_size=600))
-def test_the_checksum_is_that_of_cksum(data: bytes) -> None:
-    checksum = Checksum()
-    checksum.add(data[: len(data) // 3])
-    checksum.add(data[len(data) // 3 :])
-    assert (checksum.value, checksum.length) == posix_cksum(data)
-
-
-def posix_cksum(data: bytes) -> tuple[int, int]:
-    """As POSIX.1-2017 describes it, bit by bit; checked against the program below."""
-    crc = 0
-    tail = len(data).to_bytes((len(data).bit_length() + 7) // 8, "little")
-    for byte in data + tail:
-        crc ^= byte << 24
-        for _ in range(8):
-            crc = (crc << 1 ^ (0x04C11DB7 if crc & 0x80000000 else 0)) & 0xFFFFFFFF
-    return crc ^ 0xFFFFFFFF, len(data)
-
-
 def test_any_prefix_is_refused() -> None:
     for end in range(len(STREAM)):
         refusal(STREAM[:end])
-
-
-def test_a_prefix_that_has_begun_is_called_truncated() -> None:
-    begun = STREAM.index(b"\n\n") + 200
-    for end in range(begun, len(STREAM)):
-        assert "truncated" in refusal(STREAM[:end])
 
 
 def test_any_changed_byte_is_refused() -> None:
@@ -116,15 +89,6 @@ def test_any_changed_byte_is_refused() -> None:
 @pytest.mark.parametrize("after", [b"", b"\nlogout\n", b"\0\xff"])
 def test_what_a_login_shell_says_is_passed_over(before: bytes, after: bytes) -> None:
     assert read_stream(io.BytesIO(before + STREAM + after), "node7") == read_stream(io.BytesIO(STREAM), "node7")
-
-
-def test_a_terminal_may_have_added_carriage_returns() -> None:
-    wrapped = io.BytesIO(b"Welcome\r\n" + STREAM.replace(b"\n", b"\r\n"))
-    assert read_stream(wrapped, "node7") == read_stream(io.BytesIO(STREAM), "node7")
-
-
-def test_a_banner_has_an_end() -> None:
-    assert "not a capture" in refusal(b"word\n" * (MAX_BANNER_BYTES // 5 + 2) + STREAM)
 
 
 @pytest.mark.parametrize(
@@ -145,17 +109,13 @@ def test_what_is_no_capture_is_named(data: bytes, words: str) -> None:
     assert words in refusal(data)
 
 
-def test_nothing_behind_the_end_is_read() -> None:
-    file = io.BytesIO(STREAM + b"next")
-    read_stream(file, "node7")
-    assert file.read() == b"next"
-
-
 def test_a_file_with_a_stream_is_told_from_an_archive(tmp_path: Path) -> None:
     stream, archive = tmp_path / "a.capture", tmp_path / "a.tar.gz"
     stream.write_bytes(b"Welcome\r\n" + STREAM)
     archive.write_bytes(decode_capture(STREAM, "node7").archive)
     assert (is_capture(stream), is_capture(archive), is_capture(tmp_path / "none")) == (True, False, False)
     assert open_capture(stream).read("/proc/sys/kernel/hostname") == "one"
+    checksum = Checksum()
+    checksum.add(STREAM)
     done = subprocess.run(["cksum"], input=STREAM, capture_output=True, check=True)
-    assert tuple(map(int, done.stdout.split())) == posix_cksum(STREAM)
+    assert tuple(map(int, done.stdout.split())) == (checksum.value, checksum.length)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import InvalidInputError, PermissionDeniedError, UsageError
+from advisor.errors import InvalidInputError, PermissionDeniedError
 from advisor.host import DirectoryFiles, Host, LiveCommands, MemoryFiles, NoCommands
 from advisor.snapshot.archive import capture_host, open_snapshot
 from advisor.snapshot.remote.store import CapturedStore, Sought, captured_status
@@ -64,13 +64,6 @@ def test_a_transaction_that_waits_is_told_with_the_seconds_that_it_had_left(tmp_
     assert (record.state, record.seconds_left) == ("awaiting-confirmation", 59.75)
 
 
-def test_a_rollback_by_the_watchdog_is_reported(tmp_path: Path) -> None:
-    host, _ = applied(tmp_path)
-    (tmp_path / "root" / STATE / "transactions/0001/outcome").write_text("0 1753000000 time is up\nrestored x\n")
-    record = captured_status(captured(host, tmp_path)).records[0]
-    assert (record.state, record.why_undone, record.by_watchdog) == ("rolled-back", "time is up", True)
-
-
 def test_a_transaction_is_found_by_its_plan_and_never_an_earlier_one(tmp_path: Path) -> None:
     host, store = applied(tmp_path)
     fingerprint = store.read_records()[0].plan.fingerprint
@@ -100,9 +93,3 @@ def test_a_damaged_journal_is_no_transaction_that_never_was(tmp_path: Path) -> N
     journal.write_bytes(data[:20] + b"x" + data[21:])
     with pytest.raises(InvalidInputError, match="damaged"):
         captured_status(Host(DirectoryFiles(str(tmp_path / "root")), LiveCommands(), is_root=True))
-
-
-def test_a_transaction_that_the_host_does_not_have_is_refused(tmp_path: Path) -> None:
-    host, _ = applied(tmp_path)
-    with pytest.raises(UsageError, match="0007"):
-        captured_status(host, only=["0007"])

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from advisor.errors import UsageError
-from advisor.facts import disks as disk_facts
 from advisor.facts.cpu import Cpu
 from advisor.facts.frequency import ClockGroup, Frequency
 from advisor.facts.host_facts import Facts
@@ -23,7 +20,6 @@ from advisor.fleet.compare.advisor_state import AdvisorState
 from advisor.fleet.compare.comparison import HeldValue
 from advisor.fleet.compare.outliers import find_outliers
 from advisor.fleet.compare.remedies import CommandOrigin
-from advisor.fleet.compare.summary_storage import OWN_DETAIL
 from advisor.operations.severity import has_severity
 from tests.fleet.alike import (
     ODD,
@@ -42,12 +38,6 @@ from tests.fleet.alike import (
 from tests.rules import build
 
 GIB = 1 << 30
-COMPARED_DETAIL = {"iopolicy", "state", "vendor", "queue_depth", "handler", "access_state", "tpgs"} | {
-    "transport",
-    "queue_count",
-    "sqsize",
-}
-"""What of `Disk.detail` drives of one model are expected to share."""
 
 
 def disks(**parts: Any) -> Change:
@@ -200,21 +190,6 @@ def test_with_an_inventory_a_profile_goes_to_the_host() -> None:
     assert finding.commands == (f"advisor fleet plan socket-buffers-8m -i 'my hosts.ini' --limit {ODD}",)
 
 
-def test_a_profile_that_only_raises_is_not_advised_for_lowering() -> None:
-    finding = only(compared(with_sysctl(net__core__rmem_max="999999999")))
-    assert finding.commands == (f"sysctl -w net.core.rmem_max=8388608  # on {ODD}",)
-
-
-def test_doubled_flow_control_is_a_profile() -> None:
-    comparison = find_outliers(
-        fleet_of(
-            twelve(llt(flow_control={**build.FLOW, "highwater": 2000}), odd=[f"n{number}" for number in range(1, 12)])
-        )
-    )
-    assert only(comparison).hosts == ("n12",)
-    assert only(comparison).commands == ("advisor plan llt-highwater-doubled  # on n12",)
-
-
 @pytest.mark.parametrize(
     ("flow", "in_file", "expected"),
     [
@@ -315,16 +290,6 @@ def test_another_kernel_takes_its_defaults_with_it() -> None:
     assert {*finding.goes_with} == {"host.os", "sysctl.net.core.rmem_max", "sysctl.net.core.optmem_max"}
 
 
-def test_a_default_that_differs_on_another_host_is_no_consequence() -> None:
-    hosts = twelve(identity(kernel="6.18.0"))
-    hosts = [(n, with_sysctl(net__core__rmem_max="212992")(f) if n == "n3" else f) for n, f in hosts]
-    found = find_outliers(fleet_of(hosts)).findings
-    assert [(one.id, one.hosts, one.goes_with) for one in found] == [
-        ("fleet.sysctl", ("n3",), ()),
-        ("fleet.kernel-and-system", (ODD,), ()),
-    ]
-
-
 def test_what_a_file_sets_is_no_consequence_of_the_kernel() -> None:
     key = "net.core.rmem_max"
     origin = {key: build.origin(key, "8388608")}
@@ -335,13 +300,6 @@ def test_what_a_file_sets_is_no_consequence_of_the_kernel() -> None:
     ]
     comparison = find_outliers(fleet_of(hosts))
     assert [one.id for one in comparison.findings] == ["fleet.sysctl", "fleet.kernel-and-system"]
-
-
-def test_another_driver_takes_its_rings_with_it() -> None:
-    change = with_link("eth1", driver="ixgbe", firmware="0x8000", rings=Rings(512, 4096, 512, 4096), mtu_max=9702)
-    finding = only(compared(change))
-    assert [one.attribute for one in finding.differences] == ["link.llt-1.driver"]
-    assert "link.llt-1.ring.rx" in finding.goes_with
 
 
 def other_type(facts: Facts) -> Facts:
@@ -388,12 +346,6 @@ def test_a_pair_is_told_with_both_values() -> None:
     assert not reported.has_majority
     assert reported.groups == (HeldValue("1", (ODD,)), HeldValue("60", ("n1",)))
     assert comparison.compared == ("n1", ODD)
-
-
-def test_a_pair_of_other_hardware_is_told_with_its_hardware() -> None:
-    comparison = find_outliers(fleet_of(twelve(other_type)), pair=("n1", ODD))
-    hardware = next(one for one in comparison.findings if one.id == "fleet.hardware")
-    assert "link.llt-1.ring.rx" in hardware.goes_with
 
 
 @pytest.mark.parametrize("pair", [("n1", "n99"), ("n1", "n1")])
@@ -457,15 +409,6 @@ def test_a_link_without_a_function_is_matched_by_its_network() -> None:
     assert finding.severity == "info"
 
 
-def test_two_drivers_and_speeds_match_what_is_left() -> None:
-    def with_fourth(facts: Facts, name: str) -> Facts:
-        fourth = build.link(name, driver="ixgbe", speed_mbps=10_000)
-        return build.replaced(facts, {"links": (*facts.links, fourth)})
-
-    hosts = [(name, with_fourth(facts, "p4p1" if name == ODD else "eth9")) for name, facts in twelve()]
-    assert [one.attribute for one in only(find_outliers(fleet_of(hosts))).differences] == ["link.eth9.name"]
-
-
 def test_containers_links_are_not_compared() -> None:
     def with_containers(facts: Facts) -> Facts:
         bridge = build.virtual("docker0", "bridge", addresses=("172.17.0.1/16",), lower=("veth1a2b",))
@@ -491,17 +434,3 @@ def test_nothing_known_of_a_host_is_no_difference() -> None:
     comparison = find_outliers(fleet_of(hosts, {ODD: {"standing": None, "command_line": None, "skew_seconds": None}}))
     assert [one.id for one in comparison.findings] == []
     assert [one.hosts for one in comparison.unknown] == [(ODD,)]
-
-
-def test_each_detail_of_a_disk_is_compared_or_its_own() -> None:
-    """A new key is in neither list: a number that moves, or the name of a device, would be a difference of hosts."""
-    module = ast.parse(Path(disk_facts.__file__).read_text(encoding="utf-8"))
-    (reader,) = (one for one in ast.walk(module) if isinstance(one, ast.FunctionDef) and one.name == "_read_detail")
-    nodes = list(ast.walk(reader))
-    keys = [key for node in nodes if isinstance(node, ast.Dict) for key in node.keys]
-    keys += [node.slice for node in nodes if isinstance(node, ast.Subscript)]
-    read = {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
-    read |= disk_facts.FABRIC_ATTRIBUTES.keys()
-    assert {"iopolicy", "tpgs", "path_states", "transport"} <= read
-    new = sorted(read - COMPARED_DETAIL - OWN_DETAIL)
-    assert not new, f"Disk.detail: {new} in OWN_DETAIL of fleet/compare/summary_storage.py, or in COMPARED_DETAIL here"

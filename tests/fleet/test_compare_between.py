@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from advisor.facts.host_facts import Facts
-from advisor.facts.llt import LltLink
 from advisor.fleet.compare.outliers import find_outliers
 from advisor.fleet.compare.remedies import CommandOrigin
 from tests.fleet.alike import ODD, Change, compared, fleet_of, only, twelve, with_link
@@ -36,31 +35,6 @@ def test_the_mtu_comes_before_all_else() -> None:
 def test_a_larger_mtu_is_lowered_by_hand() -> None:
     hosts = twelve(with_link("eth1", mtu=1500), odd=[f"n{number}" for number in range(1, 12)])
     assert only(find_outliers(fleet_of(hosts))).commands == ("ip link set dev eth1 mtu 1500  # on n12",)
-
-
-def test_half_and_half_has_no_majority() -> None:
-    finding = only(find_outliers(fleet_of(twelve(with_link("eth1", mtu=1500), odd=[f"n{one}" for one in range(1, 7)]))))
-    assert finding.id == "fleet.mtu-in-network"
-    assert not finding.differences[0].has_majority
-    assert len(finding.hosts) == 12
-
-
-def test_a_node_that_lost_its_llttab_is_still_in_the_network() -> None:
-    def lost(facts: Facts) -> Facts:
-        return build.replaced(with_link("eth1", mtu=1500)(facts), {"llt": None})
-
-    found = [one for one in compared(lost).findings if one.id == "fleet.mtu-in-network"]
-    assert [one.hosts for one in found] == [(ODD,)]
-
-
-def test_two_networks_on_the_same_links_are_told_once() -> None:
-    def both(facts: Facts) -> Facts:
-        address = facts.links[1].addresses[0]
-        number = address.rpartition(".")[2].partition("/")[0]
-        return with_link("eth1", addresses=(address, f"2001:db8::{number}/64"))(facts)
-
-    hosts = [(name, both(facts)) for name, facts in twelve(with_link("eth1", mtu=1500))]
-    assert only(find_outliers(fleet_of(hosts))).title == "2 MTUs in one network: 10.1.0.0/24, 2001:db8::/64"
 
 
 def test_a_host_with_two_links_in_the_network_is_not_counted_twice() -> None:
@@ -165,17 +139,6 @@ def test_a_clock_that_nobody_could_tell_is_unknown() -> None:
     extra = {ODD: {"skew_seconds": None}, "n2": {"skew_seconds": 90.0}}
     (reported,) = only(compared(extra=extra)).differences
     assert (reported.outliers, reported.unknown) == (("n2",), (ODD,))
-
-
-def test_llt_links_in_another_order_are_named_and_no_fault() -> None:
-    def crossed(facts: Facts) -> Facts:
-        assert facts.llt is not None
-        links: tuple[LltLink, ...] = facts.llt.links[::-1]
-        return build.replaced(facts, {"llt": build.replaced(facts.llt, {"links": links})})
-
-    comparison = compared(crossed)
-    assert {one.severity for one in comparison.findings if one.id == "fleet.link-names-and-limits"} == {"info"}
-    assert not [one for one in comparison.findings if one.severity == "warning"]
 
 
 def test_networks_are_listed_with_what_they_carry() -> None:

@@ -59,13 +59,6 @@ def test_a_host_that_differs_exits_1_and_is_named_first(place: Path) -> None:
     assert "advisor plan jumbo-frames --set links=eth1 --set mtu=9000" in text
 
 
-@pytest.mark.parametrize("width", [80, 160])
-def test_it_fits_and_has_no_colour_when_it_is_piped(place: Path, width: int) -> None:
-    text, _ = run(*hosts(place, *FIVE, "odd6", "evil7"), code=1, width=width)
-    assert all(len(line) <= width for line in text.split("\n"))
-    assert text.isprintable() or not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", text)
-
-
 def test_fail_on_says_what_counts(place: Path) -> None:
     named = hosts(place, *FIVE, "evil7")
     run(*named, "--fail-on", "warning", code=0)
@@ -99,25 +92,6 @@ def test_a_damaged_snapshot_is_named_and_the_others_go_on(place: Path, tmp_path:
     assert all(one["message"] for one in document["hosts"] if one["state"] == "failed")
 
 
-def test_nothing_but_damaged_ones(tmp_path: Path) -> None:
-    (tmp_path / "none.tar.gz").write_bytes(b"")
-    text, _ = run(tmp_path / "none.tar.gz", code=4)
-    assert "nothing to compare" in text
-
-
-def test_a_pair_shows_both_values(place: Path) -> None:
-    text, _ = run(*hosts(place, *FIVE, "odd6"), "--pair", "n2", "odd6", code=1)
-    assert text.startswith("n2 against odd6")
-    assert "1500 on odd6 · 9000 on n2" in text
-    assert "n3" not in text
-
-
-def test_two_hosts_are_a_pair_without_asking(place: Path) -> None:
-    text, _ = run(*hosts(place, "n2", "odd6"), code=1)
-    assert "1500 on odd6 · 9000 on n2" in text
-    assert "no majority" not in text
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -134,19 +108,6 @@ def test_bad_calls_exit_2(arguments: tuple[str, ...], words: str) -> None:
     assert words in error
 
 
-def test_a_pair_of_which_one_is_not_there(place: Path) -> None:
-    _, error = run(*hosts(place, *FIVE), "--pair", "n1", "n9", code=2)
-    assert "n9" in error
-
-
-def test_grouping_by_cluster(place: Path, tmp_path: Path) -> None:
-    files = [
-        snapshot(tmp_path, f"a{n}", files={"/etc/llttab": f"set-node a{n}\nset-cluster {n % 2}\n"}) for n in range(1, 7)
-    ]
-    text, _ = run(*files, "--group-by", "llt-cluster", code=0)
-    assert text.startswith("6 hosts compared")
-
-
 def test_the_page_needs_nothing_else_and_obeys_no_host(place: Path, tmp_path: Path) -> None:
     page = tmp_path / "fleet.html"
     run(*hosts(place, *FIVE, "odd6", "evil7"), "--html", page, code=1)
@@ -161,33 +122,6 @@ def test_the_page_needs_nothing_else_and_obeys_no_host(place: Path, tmp_path: Pa
     shown = html.unescape(re.sub(r"<[^>]*>", " ", text))
     assert "2 MTUs in one network: 10.1.0.0/24" in shown
     assert len(re.findall("<table", text)) == len(re.findall("</table>", text))
-
-
-def test_a_hostile_file_name_stays_a_name(place: Path, tmp_path: Path) -> None:
-    evil = tmp_path / "<i>x\x1b[31m\nrm -rf; $(reboot).tar.gz"
-    evil.write_bytes((place / "odd6.tar.gz").read_bytes())
-    page = tmp_path / "fleet.html"
-    text, error = run(*hosts(place, *FIVE), evil, "--html", page, code=1)
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text + error)
-    assert not [line for line in text.split("\n") if line.lstrip().startswith("rm ")]
-    assert "<i>" not in page.read_text()
-    json.loads(run(*hosts(place, *FIVE), evil, "--json", code=1)[0])
-
-
-def test_the_same_hosts_in_any_order_give_the_same_bytes(place: Path, tmp_path: Path) -> None:
-    named = hosts(place, *FIVE, "odd6", "evil7")
-    first, _ = run(*named, "--json", "--html", tmp_path / "1.html", code=1)
-    second, _ = run(*reversed(named), "--json", "--html", tmp_path / "2.html", code=1)
-    assert first == second
-    assert (tmp_path / "1.html").read_bytes() == (tmp_path / "2.html").read_bytes()
-
-
-def test_files_of_one_name_are_told_apart_by_their_directory(place: Path, tmp_path: Path) -> None:
-    (tmp_path / "n1.tar.gz").write_bytes((place / "odd6.tar.gz").read_bytes())
-    document = json.loads(run(*hosts(place, *FIVE), tmp_path / "n1.tar.gz", "--json", code=1)[0])
-    names = [one["name"] for one in document["hosts"]]
-    assert str(tmp_path / "n1.tar.gz") in names
-    assert len({*names}) == 6
 
 
 def test_many_are_read_by_several_processes_with_the_same_result(place: Path, tmp_path: Path) -> None:

@@ -40,23 +40,3 @@ def test_the_odd_host_is_found_and_the_dead_one_is_named(hosts: Hosts) -> None:
     sysctls = {row["attribute"]: row for row in found["fleet.sysctl"]["differences"]}
     assert sysctls["sysctl.net.ipv4.tcp_sack"]["groups"] == [{"value": "0", "hosts": ["node03"]}]
     assert {one["source"] for one in document["matrix"]["cells"]} == {"node01", "node02", "node03", "node05"}
-
-
-@pytest.mark.thorough
-def test_kept_captures_are_compared_without_asking_anybody(hosts: Hosts) -> None:
-    run(hosts, "--limit", "!node04", code=1)
-    names = [name for name in hosts.names if name != "node04"]
-    inventory = hosts.inventory().with_name("elsewhere.ini")
-    inventory.write_text("".join(f"{name} ansible_host=192.0.2.250\n" for name in names))
-    words = ("-P", "-m", "advisor", "fleet", "compare", "-i", inventory, "--kept", "--json")
-    done = hosts.run(sys.executable, *words, timeout=120)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert [one["name"] for one in json.loads(done.stdout)["hosts"]] == names
-
-
-@pytest.mark.thorough
-def test_a_pair_and_groups(hosts: Hosts) -> None:
-    text = run(hosts, "--kept", "--limit", "!node04", "--pair", "node01", "node03", code=1)
-    assert "1400 on node03 · 1500 on node01" in text
-    text = run(hosts, "--kept", "--limit", "!node04", "--group-by", "group", code=1)
-    assert "storage" in text

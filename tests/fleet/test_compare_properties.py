@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,8 +10,6 @@ from advisor.fleet.compare.outliers import find_outliers
 from advisor.fleet.compare.summary import HostSummary, tuning_words
 from advisor.fleet.compare.summary_links import Membership
 from advisor.report.fleet_compare import comparison_document, comparison_text
-from advisor.report.fleet_compare_page import comparison_page
-from tests.fleet.alike import compared, fleet_of, twelve, with_link
 
 VALUES: st.SearchStrategy[str | int] = st.sampled_from(["1", "2", "60", 4, 9000])
 ATTRIBUTES = st.sampled_from(
@@ -100,21 +97,6 @@ def test_a_column_holds_what_was_put_in(values: list[str | int | None]) -> None:
         column.add(number, value)
     assert [column.value(number) for number in range(len(values))] == values
     assert len(column.others) <= max(len(values) // 2 + 8, 16) or len({*values}) > 2
-
-
-def test_what_is_alike_is_kept_once() -> None:
-    found = fleet_of((f"h{number}", facts) for number, (_, facts) in enumerate(twelve() * 20))
-    assert len(found.hosts) == 240
-    different = {name: len(column.others) for name, column in found.columns.items() if column.others}
-    assert different == {}
-    assert len({id(row.unknown) for row in found.hosts}) == len({id(row.hardware) for row in found.hosts}) == 1
-
-
-def test_the_same_fleet_gives_the_same_bytes() -> None:
-    pages = {comparison_page(compared(with_link("eth1", mtu=1500))) for _ in range(3)}
-    documents = {comparison_document(compared(with_link("eth1", mtu=1500))) for _ in range(3)}
-    assert len(pages) == len(documents) == 1
-    assert msgspec.json.decode(documents.pop())["schema"] == "advisor.fleet-comparison/1"
 
 
 @given(st.text(max_size=200))

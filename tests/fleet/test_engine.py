@@ -105,18 +105,6 @@ def test_a_large_answer_that_breaks_off_is_lost_and_none_is_kept(ask: Ask) -> No
     assert (found["node04"].state, found["node04"].path) == ("lost", None)
 
 
-def test_each_host_can_have_its_own_script(ask: Ask, tmp_path: Path) -> None:
-    scripts = tmp_path / "scripts"
-    scripts.mkdir()
-    for name in ("node01", "node02"):
-        (scripts / f"{name}.sh").write_text(f"echo I am {name}, $(hostname)")
-    found = ask(scripts, names=["node01", "node02", "node08"])
-    assert (tmp_path / "answers/node01.out").read_text() == "I am node01, node01\n"
-    assert (tmp_path / "answers/node02.out").read_text() == "I am node02, node02\n"
-    assert found["node08"].state == "failed"
-    assert "no script" in found["node08"].message
-
-
 def test_no_python_is_there_and_nothing_is_left_there(ask: Ask, fleet: Hosts) -> None:
     before = fleet.shell("node01", "find /tmp /run /dev/shm /var/lib /etc -xdev")
     found = ask("python3 -c pass; echo $?; exec 3>&1; kill -9 $$", names=["node01"])
@@ -195,25 +183,3 @@ def test_a_broken_call_of_ansible_is_told_in_its_words(fleet: Hosts, tmp_path: P
     meant = Inventory((str(fleet.inventory()),), None, Access(extra_vars=("@/nonexistent/file",)))
     with pytest.raises(InvalidInputError, match="nonexistent"):
         fleet.inside(lambda: [*run_job(meant, HostJob("t", tmp_path / "script"), output=tmp_path / "answers")])
-
-
-@pytest.mark.thorough
-def test_sudo_is_given_its_password_and_a_wrong_one_is_told(tmp_path: Path) -> None:
-    (tmp_path / "script").write_text("id -u")
-    with Hosts(1, node01=Kind(user="keeper", sudo_password="it's me")) as fleet:
-        place = str(fleet.inventory())
-        job = HostJob("t", tmp_path / "script", needs_root=True)
-
-        def state(access: Access) -> HostAnswer:
-            return fleet.inside(
-                lambda: [*run_job(Inventory((place,), None, access), job, output=tmp_path / "answers")]
-            )[0]
-
-        assert state(Access()).state == "no-root"
-        assert state(Access(become_password="me")).state == "no-root"
-        well = state(Access(become_password="it's me"))
-        assert (well.state, well.uid) == ("ok", 0)
-        kept = b" ".join(
-            path.read_bytes() for path in fleet.home.rglob("*") if path.is_file() and "/node" not in str(path)
-        )
-        assert b"it's me" not in kept

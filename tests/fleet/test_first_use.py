@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from advisor.fleet.inventory import InventoryHost
 from advisor.fleet.runs.journal import (
     Asked,
     Ended,
@@ -24,17 +23,10 @@ from advisor.fleet.runs.journal import (
     read_entries,
     read_run,
 )
-from advisor.fleet.runs.planning import CapturedHost, plan_fleet
 from advisor.fleet.runs.waves import Wave, WaveShape
-from advisor.fleet.scan import FleetScan, FoundHere, HostScan, RuleFinding
 from advisor.fleet.store import FleetStore
-from advisor.report.fleet_plan import fleet_plan_text
 from advisor.report.fleet_run import fleet_run_text, fleet_status_text
-from advisor.report.fleet_scan import fleet_scan_text
-from advisor.rules.finding import Finding
 from tests.cli.inside import call_inside
-from tests.fleet.alike import snapshot
-from tests.fleet.captures import run_script
 
 INVENTORY = "[storage]\na ansible_host=192.0.2.1\nb ansible_host=192.0.2.2\n[pair]\na\nb\n"
 THEIRS = "link:eth0:mtu not restored: kept: modified externally (4000)"
@@ -62,25 +54,6 @@ def test_a_failover_group_of_nobody_is_refused_before_a_host_is_asked(tmp_path: 
         out, error = run(tmp_path / "state", *verb, *arguments, code=2)
         assert group in json.loads(out)["error"]["message"]
         assert "capturing" not in error
-
-
-def test_what_the_capture_script_printed_can_be_compared(tmp_path: Path) -> None:
-    stream = run_script().stdout
-    for name in ("one", "two"):
-        (tmp_path / f"{name}.capture").write_bytes(stream)
-    out, _ = run(tmp_path, "compare", tmp_path / "one.capture", tmp_path / "two.capture", "--json", code=1)
-    document = json.loads(out)
-    assert [one["name"] for one in document["hosts"]] == ["one", "two"]
-    assert document["failed"] == []
-    assert document["attributes"] > 100
-    assert document["findings"], "it is one host under two names"
-
-
-def test_a_pair_that_is_misspelt_is_told_who_there_is(tmp_path: Path) -> None:
-    files = [snapshot(tmp_path, name) for name in ("n1", "n2", "n3")]
-    _, error = run(tmp_path, "compare", *files, "--pair", "n1", "n9", code=2)
-    assert "--pair n9: no such host among 3" in error
-    assert "n1, n2, n3" in error
 
 
 def rolled_back_but_for_one(store: FleetStore) -> RunRecord:
@@ -132,30 +105,3 @@ def test_a_rollback_takes_an_inventory(tmp_path: Path) -> None:
     others = inventory(tmp_path, "[storage]\nz ansible_host=192.0.2.9\n")
     out, _ = run(tmp_path, "rollback", "-i", others, "--json", code=3)
     assert "run 0001 has nothing active to roll back" in json.loads(out)["error"]["message"]
-
-
-def test_a_plan_without_a_change_names_its_profiles() -> None:
-    hosts = [InventoryHost("a", "192.0.2.1", 22, None, None, ())]
-    made = plan_fleet(
-        [CapturedHost("a", None, message="no route")], ["jumbo-frames"], {}, inventory=hosts, shape=WaveShape()
-    )
-    assert fleet_plan_text(made, width=100, color=False).startswith("Plan of jumbo-frames on 1 host\n")
-
-
-def test_a_finding_of_the_fleet_has_its_source_and_says_whose_figures_it_tells() -> None:
-    finding = Finding("x.y", "advice", "7 were dropped", "why", {"dropped": 7}, "look", None, "never", ("manual",))
-    hosts = tuple(HostScan(name, "ok", findings=(FoundHere("x.y", "advice", finding.title),)) for name in "ab")
-    for is_alike in (True, False):
-        found = FleetScan(hosts, (RuleFinding(finding, ("a", "b"), is_alike),), (), ())
-        page = fleet_scan_text(found, width=100, color=False)
-        assert "manual" in page
-        assert ("figures are those of a" in page) is not is_alike
-
-
-def test_a_run_that_was_taken_up_again_tells_of_every_host(tmp_path: Path) -> None:
-    rolled_back_but_for_one(FleetStore(tmp_path))
-    with RunJournal(FleetStore(tmp_path).run("0001")) as journal:
-        journal.write(Planned(11.0, (PlannedHost("b", "change", "b"),), (Wave(1, ("b",)),), ()))
-    found = read_run("0001", read_entries(FleetStore(tmp_path).run("0001")))
-    page = fleet_run_text(found, None, width=100, color=False)
-    assert "before that  rolled back           a\n" in page

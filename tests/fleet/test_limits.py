@@ -20,7 +20,7 @@ from advisor.snapshot.archive import capture_host, save_snapshot
 from tests import beegfs_server
 from tests.cli.inside import call_inside
 from tests.limits.hosts import EBS, disk, facts, link, mounted
-from tests.limits.test_host_ceiling import article, drives, near, of, stage
+from tests.limits.test_host_ceiling import article, near, of, stage
 from tests.schemas import judge
 
 ROOT = Path(__file__).parents[2]
@@ -73,36 +73,12 @@ def test_clients_bind_where_they_are_few(six: tuple[tuple[str, HostCeiling], ...
     assert stage(many, "clients").read_mb_s == near(32 * 12_421, rel=1e-4)
 
 
-def test_clients_of_unknown_speed_are_unknown(six: tuple[tuple[str, HostCeiling], ...]) -> None:
-    found = cluster_of((*six, ("c1", client(None)))).cluster
-    assert (stage(found, "clients").read_mb_s, stage(found, "clients").known) == (None, "unknown")
-    assert found.read_mb_s == near(136_633, rel=1e-4)
-
-
 def test_hosts_of_another_kind_are_not_counted(six: tuple[tuple[str, HostCeiling], ...]) -> None:
     manager = of(facts([disk("sda", kind="scsi")], links=[link("eth0")], filesystems=[mounted("sda", "/data")]))
     found = cluster_of((*six, ("mgmt", manager), ("bare", of(facts()))))
     assert [one.part for one in found.hosts][-2:] == ["other", "other"]
     assert both(found) == both(cluster_of(six))
     assert any("mgmt, bare" in note for note in found.cluster.notes)
-
-
-def test_servers_that_are_bound_by_different_stages_keep_their_own_ceilings() -> None:
-    slow = of(
-        facts([disk("nvme0n1")], links=[link("eth0", speed=100_000)], filesystems=[mounted("nvme0n1", "/d")]),
-        drives("nvme0n1"),
-    )
-    fast = of(
-        facts([disk("nvme0n1")], links=[link("eth0", speed=1000)], filesystems=[mounted("nvme0n1", "/d")]),
-        drives("nvme0n1"),
-    )
-    found = cluster_of([("a", slow), ("b", fast)]).cluster
-    assert found.read_mb_s == near(1000 + 117.7, rel=1e-3)
-    assert found.binds is not None
-    assert [(one.stage, one.members) for one in found.binds.shares] == [
-        ("media", ("a:nvme0n1",)),
-        ("network", ("b:eth0",)),
-    ]
 
 
 def test_a_server_of_which_nothing_is_known_leaves_the_cluster_unknown(
@@ -189,14 +165,6 @@ def test_one_host_with_unknown_iops_leaves_those_of_the_cluster_unknown() -> Non
     found = cluster_of([("a", iris("r5b.24xlarge")), ("b", iris("m7i.48xlarge"))]).cluster
     assert (found.read_iops, found.read_iops_at_most) == (None, near(240_000))
     assert found.iops_unknown_of == ("b:m7i.48xlarge",)
-
-
-def test_hosts_that_are_bound_differently_are_named_as_such() -> None:
-    slow = of(
-        facts([disk("nvme0n1")], filesystems=[mounted("nvme0n1", "/a")]), drives("nvme0n1"), Front("local", "local")
-    )
-    found = cluster_of([("a", iris("m5.large", 200_000)), ("b", slow)]).cluster
-    assert any("bound by different stages" in note for note in found.notes)
 
 
 def test_provisioned_iops_of_all_hosts_count_against_one_account(tmp_path: Path) -> None:

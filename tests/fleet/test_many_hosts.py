@@ -3,24 +3,20 @@ controller that was killed."""
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
-import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from advisor.errors import UsageError
-from advisor.fleet.inventory import Inventory, configured_forks
-from advisor.fleet.scan import FleetScan, FoundHere, HostScan, RuleFinding, scan_fleet
-from advisor.fleet.store import CaptureHeader, FleetStore
+from advisor.fleet.inventory import configured_forks
+from advisor.fleet.scan import FleetScan, FoundHere, HostScan, RuleFinding
 from advisor.operations.fleet_hosts import parse_age
-from advisor.report.fleet_scan import MAX_LISTED, fleet_scan_document, fleet_scan_text
+from advisor.report.fleet_scan import fleet_scan_text
 from advisor.rules.finding import Finding
 from tests.fleet.test_first_use import run
 from tests.waiting import until
@@ -60,18 +56,6 @@ def test_a_thousand_hosts_fit_a_screen_with_those_first_that_stand_out(width: in
     assert all(host.name in whole for host in made_up(1000).hosts)
 
 
-def test_few_hosts_are_listed_each() -> None:
-    few = made_up(MAX_LISTED)
-    page = fleet_scan_text(few, width=100, color=False)
-    assert page == fleet_scan_text(few, width=100, color=False, is_whole=True)
-    assert all(host.name in page for host in few.hosts)
-
-
-def test_the_document_grows_by_what_a_host_has() -> None:
-    size = {count: len(json.dumps(json.loads(fleet_scan_document(made_up(count))))) for count in (100, 1000)}
-    assert size[1000] < 11 * size[100]
-
-
 def test_forks_are_those_of_ansibles_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANSIBLE_FORKS", raising=False)
     monkeypatch.setenv("ANSIBLE_CONFIG", str(tmp_path / "ansible.cfg"))
@@ -81,50 +65,6 @@ def test_forks_are_those_of_ansibles_configuration(tmp_path: Path, monkeypatch: 
     assert configured_forks() == 33
     monkeypatch.setenv("ANSIBLE_FORKS", "44")
     assert configured_forks() == 44
-
-
-def stored(where: Path, count: int) -> tuple[Inventory, FleetStore]:
-    """A store with a capture of each host of an inventory, taken now."""
-    store, names = FleetStore(where), [f"n{at:03}" for at in range(count)]
-    for name in names:
-        store.keep_capture(CaptureHeader(name, name, "", "", 0, time.time(), None), CAPTURE.read_bytes())
-    return Inventory((",".join(names) + ",",)), store
-
-
-def peak(where: Path, count: int) -> int:
-    """The most that scanning so many stored captures holds at once, in bytes."""
-    inventory, store = stored(where, count)
-    gc.collect()
-    tracemalloc.start()
-    try:
-        found = scan_fleet(inventory, store, max_age_seconds=3600)
-        assert len(found.hosts) == count
-        assert not found.failed
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-@pytest.mark.thorough
-def test_four_times_as_many_hosts_take_less_than_twice_the_memory(tmp_path: Path) -> None:
-    peak(tmp_path / "first", 2)
-    assert peak(tmp_path / "many", 40) < 2 * peak(tmp_path / "few", 10)
-
-
-@pytest.mark.thorough
-def test_a_stored_capture_counts_while_it_is_young_and_whole(tmp_path: Path) -> None:
-    inventory, store = stored(tmp_path / "kept", 3)
-    hosts = tmp_path / "hosts.ini"
-    hosts.write_text("".join(f"n{at:03} ansible_host=127.1.0.{at + 1} ansible_port=1\n" for at in range(3)))
-    old = store.header("n001")
-    assert old is not None
-    store.keep_capture(CaptureHeader("n001", "n001", "", "", 0, old.taken - 7200, None), CAPTURE.read_bytes())
-    (tmp_path / "kept/captures/n002.json").write_text("{")
-    for age, asked in (("1h", {"n001", "n002"}), ("3h", {"n002"}), ("0", {"n000", "n001", "n002"})):
-        out, errors = run(tmp_path, "scan", "-i", hosts, "-o", tmp_path / "kept", "--max-age", age, "--json", code=4)
-        assert set(json.loads(out)["failed"]) == asked
-        assert f"3 of 3 hosts asked, {len(asked)} failed" in errors
-    assert scan_fleet(inventory, store, max_age_seconds=10800).failed == ("n002",)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("30m", 1800), ("2h", 7200), ("1d", 86400)])

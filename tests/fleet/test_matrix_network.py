@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,19 +81,6 @@ def test_a_node_that_drops_echoes(network: Wires, tmp_path: Path, kind: str) -> 
     assert ids(found) == ["fleet.drops-echoes"]
 
 
-@pytest.mark.repeats(1)
-@pytest.mark.parametrize("kind", ["iputils", "busybox"])
-def test_a_node_that_is_not_there(network: Wires, tmp_path: Path, kind: str) -> None:
-    network.add("a")
-    network.add("b")
-    network.members["ghost"] = [member("198.51.100.77")]
-    network.spaces.add("ghost")
-    found = network.matrix(ping(kind), tmp_path)
-    assert not between(found, "a", "ghost").answered
-    assert not between(found, "ghost", "a").answered
-    assert ids(found) == ["fleet.cut-off"]
-
-
 def test_a_router_between_that_says_too_big(network: Wires, tmp_path: Path) -> None:
     """Proxy ARP: both nodes think that they are in one network, and a router with a smaller MTU is between them."""
     spaces = network.spaces
@@ -113,38 +99,3 @@ def test_a_router_between_that_says_too_big(network: Wires, tmp_path: Path) -> N
     there = between(found, "a", "b")
     assert (there.path_mtu, there.limit, there.said_mtu, there.limited_by) == (1400, "too-big", 1400, "198.51.100.254")
     assert "fleet.path-mtu-smaller" in ids(found)
-
-
-def test_facts_that_are_older_than_the_link(network: Wires, tmp_path: Path) -> None:
-    """The link had 9000 when it was scanned, and has 1500 now: its own kernel says so."""
-    network.add("a")
-    network.add("b")
-    network.spaces.run("a", "ip link set eth1 mtu 1500")
-    there = between(network.matrix(ping("iputils"), tmp_path), "a", "b")
-    assert (there.path_mtu, there.carries) == (1500, False)
-    assert there.limit in ("link", "too-big")
-
-
-def test_a_far_node(network: Wires, tmp_path: Path) -> None:
-    for name in "abcd":
-        network.add(name)
-    words = ["tc", "-n", network.spaces.name("d"), "qdisc", "add", "dev", "eth1", "root", "netem", "delay", "20ms"]
-    if subprocess.run(words, capture_output=True, check=False).returncode:
-        pytest.skip("the kernel has no netem")
-    kind = next(iter(PINGS), "none")
-    found = network.matrix(ping(kind), tmp_path)
-    [one] = [one for one in judge_matrix(found) if one.id == "fleet.rtt-outlier"]
-    assert one.evidence["hosts"] == ("d",)
-    assert (between(found, "a", "d").rtt_us or (0,))[0] >= 20_000
-
-
-@pytest.mark.repeats(1)
-@pytest.mark.parametrize("kind", ["iputils", "busybox"])
-def test_a_network_without_ipv4(network: Wires, tmp_path: Path, kind: str) -> None:
-    for number, name in enumerate("ab", 1):
-        network.add(name)
-        network.spaces.address(name, "eth1", f"2001:db8:7::{number}/64")
-        network.members[name] = [member(f"2001:db8:7::{number}", network="2001:db8:7::/64")]
-    found = network.matrix(ping(kind), tmp_path)
-    assert [one.received for one in found.cells] == [6, 6]
-    assert {one.path_mtu for one in found.cells} == {9000 if kind == "iputils" else None}

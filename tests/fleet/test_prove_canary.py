@@ -182,15 +182,6 @@ def test_a_gain_lets_the_run_begin_and_a_run_without_one_proves_again_when_it_is
 
 @needs_hosts
 @pytest.mark.thorough
-def test_a_refusal_after_another_canary_was_measured_is_no_refusal_of_the_run() -> None:
-    with canaries(2) as found:
-        found.prove("node01", proof("gain"), 0)
-        found.prove("node02", refused("the host is busy", 3), 3)
-        assert found.apply("--canary", "2", code=4)["message"] == "node02: the proof was refused: the host is busy"
-
-
-@needs_hosts
-@pytest.mark.thorough
 def test_another_profile_or_plan_there_is_refused_before_anything_is_measured() -> None:
     with canaries(1) as found:
         planned = json.loads(found.read("node01", "plan.json"))
@@ -201,24 +192,6 @@ def test_another_profile_or_plan_there_is_refused_before_anything_is_measured() 
         found.give("node01", "plan.json", json.dumps(refused("jumbo: line 3: unknown key", 2)))
         assert "cannot be planned there: jumbo: line 3" in found.apply(code=3)["error"]["message"]
         assert "prove" not in found.read("node01", "calls")
-
-
-@needs_hosts
-@pytest.mark.thorough
-def test_a_canary_that_is_gone_in_its_proof_is_not_known_to_be_back() -> None:
-    with canaries(1) as found:
-        found.give("node01", "prove", HANGS)
-        process = found.hosts.popen(
-            *words("apply", found.profile, "-i", found.inventory, "--prove-canary", "/srv", "--yes")
-        )
-        until(lambda: (found.hosts.home / "node01/began").exists() or process.poll() is not None)
-        # Its last words do not get out: nothing informs the controller that the connection is dead.
-        found.hosts.sever("node01")
-        found.hosts.kill("node01")
-        out, err = process.communicate(timeout=300)
-        assert process.returncode == 5, out + err
-        assert "stopped; what its proof left is not known on node01." in " ".join(out.split())
-        assert "ssh root@192.0.2.11 advisor status" in out
 
 
 @needs_hosts
@@ -314,10 +287,6 @@ def test_the_code_of_a_proof_there_is_that_of_the_run(
 def test_an_answer_that_says_nothing_is_no_answer_and_the_host_is_asked(tmp_path: Path, there: int) -> None:
     assert judge_proof("node01", answered(tmp_path, "", there), PLAN) is None
     assert judge_proof("node01", answered(tmp_path, '{"verdict": 3}', there), PLAN) is None
-
-
-def test_a_refusal_with_figures_was_none_before_the_first_pair(tmp_path: Path) -> None:
-    assert judge_proof("node01", answered(tmp_path, proof("inconclusive"), 3), PLAN) is None
 
 
 # What failed may be the way of the answer alone: too long, cut off, refused by the disk here.

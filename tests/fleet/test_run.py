@@ -139,21 +139,6 @@ def test_a_switch_that_does_not_carry_it_stops_the_second_wave_and_the_first_sta
 
 
 @pytest.mark.thorough
-def test_hosts_that_cannot_be_had_are_named_and_the_others_go_on() -> None:
-    kinds = {"node02": plain(user="keeper"), "node03": Kind(fault="unreachable"), "node04": plain(fault="slow")}
-    with fleet(4, **kinds) as hosts:
-        done = apply(hosts, "--batch", "100%", code=4, window=120)
-        found = states(done)
-        assert (found["node01"], found["node04"]) == ("applied", "applied")
-        assert done["failed"] == ["node02", "node03"]
-        assert "root" in next(host["message"] for host in done["hosts"] if host["name"] == "node02")
-        assert [mtu(hosts, name) for name in ("node01", "node02", "node04")] == [9000, 1500, 9000]
-        # Only those that were changed are rolled back, and the failure of others is no failure of that.
-        assert advisor(hosts, "rollback")["state"] == "rolled-back"
-        assert [mtu(hosts, name) for name in ("node01", "node02", "node04")] == [1500, 1500, 1500]
-
-
-@pytest.mark.thorough
 def test_a_gate_command_that_fails_on_one_host_puts_its_whole_wave_back() -> None:
     with fleet(2) as hosts:
         done = apply(hosts, "--canary", "0", "--batch", "2", "--gate-command", 'test "$(hostname)" = node01', code=4)
@@ -203,17 +188,6 @@ def stop_at(hosts: Hosts, moment: str, *, window: int, number: int) -> int:
 
 
 @pytest.mark.thorough
-def test_a_controller_that_is_killed_while_hosts_wait_is_resumed_before_their_time_is_up() -> None:
-    with fleet(2) as hosts:
-        stop_at(hosts, '"verb":"apply"', window=300, number=signal.SIGKILL)
-        resumed = advisor(hosts, "apply", "--resume", "1", "--yes")
-        assert states(resumed) == {"node01": "applied", "node02": "applied"}
-        assert mtus(hosts) == [9000, 9000]
-        # Nothing was confirmed whose gate had not held: the first try was rolled back.
-        assert '"verb":"rollback"' in journal(hosts)
-
-
-@pytest.mark.thorough
 def test_an_interrupt_puts_the_open_wave_back_at_once() -> None:
     with fleet(2) as hosts:
         assert stop_at(hosts, '"verb":"apply"', window=300, number=signal.SIGINT) == 130
@@ -239,15 +213,3 @@ def test_a_host_that_loses_power_in_the_middle_is_told_as_unknown_and_the_others
         assert "node02.sh" in by_hand
         hosts.start("node02")
         assert mtu(hosts, "node02") == 1500
-
-
-@pytest.mark.thorough
-def test_two_runs_at_once_by_one_controller_are_one_too_many() -> None:
-    with fleet(1) as hosts:
-        first = hosts.popen(*words("apply", *JUMBO, "-i", hosts.inventory(), "--yes"))
-        until(lambda: (hosts.home / "state/fleet/lock").exists() or first.poll() is not None)
-        second = apply(hosts, code=3)
-        assert "another fleet run" in second["error"]["message"]
-        _, err = first.communicate(timeout=300)
-        assert first.returncode == 0, err
-        assert mtu(hosts, "node01") == 9000

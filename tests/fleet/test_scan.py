@@ -94,49 +94,6 @@ def test_no_secret_is_on_the_controllers_disk_and_nobody_else_can_read_the_rest(
     assert document["hosts"][0]["state"] == "ok"
 
 
-def test_the_page_fits_its_width_and_names_what_failed(fleet: Hosts) -> None:
-    done = fleet.run(ADVISOR, "fleet", "scan", "-i", fleet.inventory(), more={"COLUMNS": "80"})
-    assert done.returncode == 4
-    assert "3 of 6 hosts captured" in done.stdout
-    assert "\x1b" not in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 80
-    assert all(name in done.stdout.partition("Not captured")[2] for name in FAILED)
-    assert "6 of 6 hosts asked" in done.stderr
-
-
-@pytest.mark.thorough
-def test_what_is_accepted_of_a_host_is_counted_and_not_listed(fleet: Hosts, document: dict[str, Any]) -> None:
-    first = document["hosts"][0]["findings"][0]["id"]
-    accepted, ours = fleet.home / "ignore.toml", {"ADVISOR_IGNORE_FILE": str(fleet.home / "ignore.toml")}
-    accepted.write_text(
-        f'[[ignore]]\nid = "{first}"\nhost = "node01"\nreason = "known"\n'
-        f'[[ignore]]\nid = "{first}"\nreason = "of the controller alone"\n'
-    )
-    done = fleet.run(ADVISOR, "fleet", "scan", "-i", fleet.inventory(), "--json", "--limit", "node01,node02", more=ours)
-    assert done.returncode == 0, done.stderr
-    known, other = judge(done.stdout)["hosts"]
-    assert known["muted"] == sum(one["id"] == first for one in document["hosts"][0]["findings"])
-    assert first not in [one["id"] for one in known["findings"]]
-    assert (other["muted"], other["findings"]) == (0, document["hosts"][1]["findings"])
-    page = fleet.run(ADVISOR, "fleet", "scan", "-i", fleet.inventory(), "--limit", "node01", more=ours).stdout
-    assert f"{known['muted']} finding" in page.splitlines()[0]
-    accepted.write_text("[[ignore]]\nid = 1\n")
-    assert fleet.run(ADVISOR, "fleet", "scan", "-i", fleet.inventory(), more=ours).returncode == 2
-
-
-@pytest.mark.thorough
-def test_fail_on_asks_for_a_finding_of_that_weight_once_all_are_captured(fleet: Hosts) -> None:
-    for floor in ("info", "warning"):
-        words = ("--limit", "node02", "--fail-on", floor, "--json")
-        done = fleet.run(ADVISOR, "fleet", "scan", "-i", fleet.inventory(), *words)
-        found = json.loads(done.stdout)
-        has_any = any(rule["severity"] == "warning" or floor == "info" for rule in found["findings"])
-        assert done.returncode == (1 if has_any else 0), done.stderr
-    done = fleet.run(ADVISOR, "fleet", "scan", "-i", fleet.inventory(), "--limit", "nobody", "--json")
-    assert done.returncode == 2
-    assert "nobody" in json.loads(done.stdout)["error"]["message"]
-
-
 def test_what_the_script_printed_elsewhere_can_be_kept_too(fleet: Hosts, tmp_path: Path) -> None:
     fleet.run(ADVISOR, "fleet", "capture-script", "-o", fleet.home / "node01/root/capture.sh")
     stream = fleet.shell("node01", "sh /root/capture.sh")

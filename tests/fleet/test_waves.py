@@ -134,11 +134,6 @@ def test_a_canary_that_is_told_to_go_early_says_whom_it_overtakes() -> None:
     assert found.notes == ("h01 was named as a canary, so it goes before h00, which should go first",)
 
 
-def test_a_thousand_hosts_in_large_groups_are_no_matter() -> None:
-    large = [Candidate(f"h{at}", (FailoverGroup(str(at % 3), "drawn"),)) for at in range(1000)]
-    assert len(make_waves(large, order=[Before(f"h{at}", f"h{at + 1}", "") for at in range(998)]).waves) >= 334
-
-
 @pytest.mark.parametrize("text", ["0", "101%", "-1", "many", "", "5 %x", "٣", "9" * 40])
 def test_a_batch_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--batch"):

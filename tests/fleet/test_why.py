@@ -13,15 +13,11 @@ from typing import Any
 
 import pytest
 
-from advisor.diagnosis.diagnose import diagnose
 from advisor.diagnosis.observation import read_context
-from advisor.facts.space import DF
-from advisor.fleet.peers import Outlier
 from advisor.host import Host, MemoryFiles
 from advisor.observe.recording import encode_span
 from advisor.observe.series import take_sample
 from advisor.planner import read_for_scan_and_plans
-from advisor.report.fleet_why import outlier_title
 from advisor.snapshot.archive import capture_host, save_snapshot
 from advisor.snapshot.open import open_observed
 from advisor.snapshot.remote import wanted
@@ -82,12 +78,6 @@ def test_the_document_has_every_host_and_validates(fleet: Path) -> None:
     assert document["failed"] == {}
 
 
-def test_healthy_hosts_are_said_to_be_alike(fleet: Path) -> None:
-    done = run(*sorted(fleet.glob("node0[0-6].tar.gz")))
-    assert done.returncode == 0, done.stdout
-    assert done.stdout.startswith("7 hosts observed: nothing stands out from its peers, no host bound")
-
-
 def test_what_binds_a_host_is_listed_and_a_host_without_a_span_named(fleet: Path, tmp_path: Path) -> None:
     bound = next(case for case in CASES if case.name == "CPU steal")
     save_machine(tmp_path / "bound.tar.gz", bound.machine)
@@ -123,18 +113,6 @@ def test_a_mistyped_name_is_no_host_and_hosts_without_a_span_are_not_judged(flee
     assert done.stdout.splitlines()[0].rstrip() == "0 hosts observed: nothing was judged"
 
 
-@pytest.mark.parametrize(
-    ("value", "usual", "says"),
-    [
-        (2000.0, 1.84, "1,087 times slower at reads than the 23 like it (2,000 ms, usual 1.84 ms)"),
-        (18.24, 2.99, "6.1 times slower at reads than the 23 like it (18.2 ms, usual 2.99 ms)"),
-    ],
-)
-def test_large_figures_are_written_out(value: float, usual: float, says: str) -> None:
-    found = Outlier("node07", "nvme3n1", "read-wait", "nvme", 23, value, usual, value / usual, 9.0)
-    assert outlier_title(found) == f"node07: nvme3n1 is {says}"
-
-
 @pytest.mark.repeats(1)
 @pytest.mark.parametrize("name", SHELLS)
 def test_the_script_takes_the_counters_of_this_machine(name: str, tmp_path: Path) -> None:
@@ -155,37 +133,6 @@ def test_the_script_takes_the_counters_of_this_machine(name: str, tmp_path: Path
     assert document["seconds"] == round(span.seconds, 3), judged.stderr
     if shutil.which("df"):
         assert [one for one in document["unknown"] if one["fact"] == "space of file systems"] == []
-
-
-@pytest.mark.skipif(shutil.which("df") is None, reason="df is not installed")
-def test_a_capture_that_asked_df_once_says_that_rates_are_unknown(tmp_path: Path) -> None:
-    """As scripts of earlier versions did."""
-    before, asked, after = capture_script(1).rpartition(f"    ask 10 {' '.join(DF)}\n")
-    assert asked
-    path = tmp_path / "here.capture"
-    path.write_bytes(run_script(text=before + after).stdout)
-    host, span, taken_at = open_observed(path)
-    found = diagnose(span, read_context(host), taken_at)
-    assert [one.why for one in found.unknown if one.fact == "space of file systems"] == [
-        "asked once, so how fast they fill is unknown"
-    ]
-
-
-def test_the_script_with_a_span_is_clean_under_shellcheck(tmp_path: Path) -> None:
-    script = tmp_path / "capture.sh"
-    script.write_text(capture_script(100))
-    checker = Path(sys.executable).with_name("shellcheck")
-    done = subprocess.run([str(checker), str(script)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "")
-
-
-def test_the_script_of_a_plain_capture_takes_no_span(tmp_path: Path) -> None:
-    assert "moment" not in capture_script()
-    path = tmp_path / "here.capture"
-    path.write_bytes(run_script().stdout)
-    done = run(path)
-    assert done.returncode == 4
-    assert "holds no counters over time" in " ".join(done.stdout.split())
 
 
 def is_taken(path: str) -> bool:
