@@ -21,7 +21,7 @@ from advisor.report.steps import step_command, steps_text
 from advisor.report.terms import human_change
 from advisor.report.transaction import applied_text, rollback_text, status_text, verify_text
 from advisor.shell.state_table import State
-from advisor.transaction.journal import Record, Store
+from advisor.transaction.journal import Damaged, Record, Store
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.status import Status
 from advisor.transaction.verify import Drift, find_drift
@@ -80,6 +80,13 @@ def words(text: str) -> str:
 
 
 # -- plan ----------------------------------------------------------------------------------------------------------
+
+
+DAMAGED = (
+    Damaged("0001", "the journal is cut", "/srv/state/transactions/0001/rollback.sh", directory="/srv/state/0001"),
+    Damaged("0002", "the journal is cut", None, directory="/srv/state/0002"),
+    Damaged("0003", "the journal is cut", "/srv/x.sh", by_script=True, directory="/srv/state/0003"),
+)
 
 
 def printed(pages: Mapping[str, str]) -> str:
@@ -311,6 +318,8 @@ def test_the_pages_of_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "interrupted": Status((record(one, "0004", why_undone="asked for"), begun), ()),
         "running": Status((msgspec.structs.replace(begun, process=4711),), ()),
         "running by the lock": Status((begun,), (), lock_holder="process 4711, since 2026-03-01 14:05:09"),
+        "stopped": Status((begun,), (), stopped_holder=4711),
+        "damaged": Status((), (), damaged=DAMAGED),
         "a time that no calendar has": Status((record(one, began=1e300, ended=float("nan")),), ()),
     }
     pages = {name: status_text(status, width=80, color=False) for name, status in states.items()}
@@ -332,6 +341,7 @@ def test_the_pages_of_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "one value of two transactions": Status((record(both, "0001"), record(both, "0002")), ()),
         "drift": Status((record(sockets),), find_drift(host, (record(sockets),))),
         "drift of interrupts": Status((record(pinning),), irq_drift),
+        "stopped": Status((begun,), (), stopped_holder=4711),
         "waiting": Status((record(one, state="awaiting-confirmation", seconds_left=42.4),), ()),
     }
     assert len(verified["drift"].drift) == 3
