@@ -18,16 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.proof.anytime import VECTORS, reference_signs, signed_ranks, smallest_rejected, spent_level
-from advisor.proof.statistics import (
-    FIRST_LOOK,
-    POCOCK,
-    Interval,
-    critical_sum,
-    hodges_lehmann,
-    rank_sum_level,
-    signed_rank,
-)
-from advisor.proof.stopped_interval import Look, stopped_interval
+from advisor.proof.statistics import FIRST_LOOK, POCOCK, Interval, hodges_lehmann, rank_sum_level, signed_rank
 
 PAIRS = 24
 ALPHA = 0.05
@@ -102,20 +93,16 @@ def draw_effects(source: Source, load: Load, effect: float) -> list[float]:
 
 
 class Stop(NamedTuple):
-    """Pairs at which a session ends, the direction of the difference that it calls (0: none), the level of that look,
-    and all looks so far."""
+    """Pairs at which a session ends, the direction of the difference that it calls (0: none), the level of that
+    look."""
 
     pairs: int
     direction: int
     level: float
-    looks: list[Look]
 
-    def interval(self, effects: list[float], seed: int) -> Interval:
-        """That of the session, whose reference vectors are those of the seed."""
-        seen = effects[: self.pairs]
-        (wide,) = hodges_lehmann(seen, 1 - self.level)
-        ended_by = 0 if self.pairs == PAIRS else self.direction
-        return stopped_interval(seen, self.looks, wide, ended_by=ended_by, seed=seed, most=PAIRS)
+    def interval(self, effects: list[float]) -> Interval:
+        """At the level of that look."""
+        return hodges_lehmann(effects[: self.pairs], 1 - self.level)[0]
 
 
 def stop_any_time(effects: list[float], signs: NDArray[np.int64], alpha: float = ALPHA) -> Stop:
@@ -125,7 +112,7 @@ def stop_any_time(effects: list[float], signs: NDArray[np.int64], alpha: float =
     total = len(alive)
     is_observed = np.zeros(total, bool)
     is_observed[-1] = True
-    level, looks = 0.0, list[Look]()
+    level = 0.0
     for pairs in range(FIRST_LOOK, PAIRS + 1):
         ranks, _ = signed_ranks(effects[:pairs])
         signed = alive[:, :pairs] @ np.array(ranks)
@@ -133,27 +120,25 @@ def stop_any_time(effects: list[float], signs: NDArray[np.int64], alpha: float =
         allowed = int(total * spent_level(pairs, PAIRS, alpha)) - (total - len(alive))
         critical = smallest_rejected(sums.tolist(), allowed)
         level = 0.0 if critical is None else rank_sum_level(ranks, critical)
-        looks.append(Look(pairs, critical, critical))
         if critical is None:
             continue
         out = sums >= critical
         if (out & is_observed).any():
-            return Stop(pairs, int(np.sign(signed[is_observed][0])), level, looks)
+            return Stop(pairs, int(np.sign(signed[is_observed][0])), level)
         alive, is_observed = alive[~out], is_observed[~out]
-    return Stop(PAIRS, 0, level, looks)
+    return Stop(PAIRS, 0, level)
 
 
 def stop_at_looks(effects: list[float]) -> Stop:
     """Where it ends by the looks that there were: 8, 16 and 24 pairs, each at Pocock's level."""
-    level, looks = POCOCK[len(LOOKS)], list[Look]()
+    level = POCOCK[len(LOOKS)]
     for pairs in LOOKS:
-        seen, critical = effects[:pairs], critical_sum(pairs, level)
-        looks.append(Look(pairs, critical, critical))
+        seen = effects[:pairs]
         if signed_rank(seen).p_value <= level:
             (interval,) = hodges_lehmann(seen, 1 - level)
             if interval.excludes_zero:
-                return Stop(pairs, 1 if interval.low > 0 else -1, level, looks)
-    return Stop(PAIRS, 0, level, looks)
+                return Stop(pairs, 1 if interval.low > 0 else -1, level)
+    return Stop(PAIRS, 0, level)
 
 
 class Tally:
@@ -193,7 +178,7 @@ def simulate(load: Load, effect: float, sessions: int, seed: int) -> tuple[Tally
         for tally, stop in ((anytime, stop_any_time(effects, signs)), (looks, stop_at_looks(effects))):
             tally.add(stop)
             if effect:
-                tally.add_interval(stop.interval(effects, number), stop, effect)
+                tally.add_interval(stop.interval(effects), stop, effect)
     return anytime, looks
 
 

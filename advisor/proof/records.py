@@ -201,11 +201,10 @@ class Summary(msgspec.Struct, frozen=True):
     """One metric of one workload over all pairs that count.
 
     ``ratio`` is after over before (Hodges-Lehmann), ``ci95`` its interval with the level ``confidence`` really
-    achieved: 95 % at the pair at which the claim, or the last pair, ended the session; else that of the test that the
-    verdict rests on, so that it pays for every look and every claim. ``effect`` is the same as a fraction in the
-    direction of better: +0.2 is 20 % more IOPS or 1/1.2 of the latency. ``status`` is whether a guardrail is shown to
-    be kept or broken; ``below_margin`` a gain that is sure and smaller than the claim's margin; ``is_constant`` a
-    claim on a command's figure that was the same in every run, from which nothing follows.
+    achieved: that of the test that the verdict rests on, so that it pays for every look and every claim. ``effect`` is
+    the same as a fraction in the direction of better: +0.2 is 20 % more IOPS or 1/1.2 of the latency. ``status`` is
+    whether a guardrail is shown to be kept or broken; ``below_margin`` a gain that is sure and smaller than the claim's
+    margin; ``is_constant`` a claim on a command's figure that was the same in every run, from which nothing follows.
     ``minimum_detectable_effect`` and ``margin`` are fractions. ``p_value`` is not adjusted, ``p_holm`` is.
     """
 

@@ -177,14 +177,6 @@ def attainable_level(pairs: int, alpha: float) -> float:
     return 2 * _untied_cumulative(pairs)[k - 1] / 2**pairs if k else 0.0
 
 
-def critical_sum(pairs: int, alpha: float) -> int | None:
-    """The signed sum of doubled ranks from which the exact two-sided test rejects without ties; None where
-    it cannot."""
-    k = _critical_rank(pairs, alpha)
-    # k - 1 is the largest sum of the ranks of one sign, and the doubled sum of all ranks is pairs * (pairs + 1)
-    return pairs * (pairs + 1) - 4 * (k - 1) if k else None
-
-
 def hodges_lehmann(values: Sequence[float], *confidences: float) -> tuple[Interval, ...]:
     """Hodges-Lehmann estimate with its signed-rank interval, one per wanted confidence.
 

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 import msgspec
 
 from advisor.host.numbers import count_noun
-from advisor.proof.anytime import critical_after, level_after
+from advisor.proof.anytime import level_after
 from advisor.proof.covariates import network_words, stand_out
 from advisor.proof.metrics import METRICS, Metric, MetricName
 from advisor.proof.own_command import OWN_WORKLOADS
@@ -51,7 +51,6 @@ from advisor.proof.statistics import (
     MINIMUM_PAIRS,
     POCOCK_ONE_SIDED,
     Interval,
-    critical_sum,
     hodges_lehmann,
     holm,
     is_equivalent,
@@ -65,7 +64,6 @@ from advisor.proof.statistics import (
     signed_rank,
     step_down,
 )
-from advisor.proof.stopped_interval import Look, stopped_interval
 from advisor.proof.switchback import HARM_LEVEL, ONE_SIDED, compare_figures, estimated_share, shown_share
 from advisor.proof.workloads import get_workload
 
@@ -283,85 +281,13 @@ def is_settled(session: Session) -> bool:
         return False
     if "gain" not in verdicts:
         return True
-    return _may_settle(session) and _exceeds_control(session)
-
-
-def _may_settle(session: Session) -> bool:
-    """Whether a gain could end the session by now, as far as that does not depend on the claims."""
     alone = _count_alone(session)
     if alone["B"] > alone["A"]:
         return False
     control = _judge_control(session)
     is_judged = control is None or control.pairs >= MINIMUM_PAIRS
-    return is_judged and all(one.status != "undecided" for one in _judge_guardrails(session))
-
-
-def _claims_at_end(session: Session) -> tuple[Summary, ...]:
-    """Each claim, once the session is over: where there is one alone, and it was its last pair or the claim that ended
-    the session, with the interval that is exact there. Else, as after an interruption, harm, or with several claims,
-    of which each waits for the others, the interval has the level of the look."""
-    claims, pairs, schedule = judge_claims(session), counted_pairs(session), session.schedule
-    found = _judged_claims(session)[0]
-    effects, wide = found.data.effects, found.interval
-    looks = [look for look in schedule.looks if look <= len(effects)]
-    is_last = len(effects) == schedule.pairs
-    if (
-        len(claims) > 1
-        or len(schedule.looks) == 1
-        or session.judged_by == "run"
-        or session.toggle_class == "T3"
-        or session.ended != ("complete" if is_last else "settled")
-        or wide is None
-        or found.is_withheld
-        or claims[0].is_constant
-        or len(effects) != len(pairs)
-        or looks[-1:] != [len(effects)]
-    ):
-        return claims
-    rules = [_make_look(session, effects, look, is_end=look == len(effects)) for look in looks]
-    ended_by = 0 if is_last else found.direction
-    exact = stopped_interval(effects, rules, wide, ended_by=ended_by, seed=session.seed, most=schedule.pairs)
-    if not found.direction:
-        # the looks may have left a little of the level
-        exact = msgspec.structs.replace(exact, low=min(exact.low, 0.0), high=max(exact.high, 0.0))
-    elif not exact.excludes_zero:
-        # drawn vectors are not all there are: the look's own interval excludes 0
-        ends = (wide.low, exact.high) if found.direction > 0 else (exact.low, wide.high)
-        exact = msgspec.structs.replace(exact, low=ends[0], high=ends[1])
-    return (_with_interval(claims[0], exact, session.subject.metric_of(session.subject.claims[0]).sign),)
-
-
-def _make_look(session: Session, effects: Sequence[float], pairs: int, *, is_end: bool) -> Look:
-    """What a look could end, given all but the claim: after it, the claim's own difference did not."""
-    schedule, seen = session.schedule, effects[:pairs]
-    if schedule.test == "looks":
-        critical = critical_sum(pairs, schedule.alpha)
-    else:
-        critical = critical_after(seen, schedule.pairs, session.seed, schedule.alpha)
-    if is_end:
-        return Look(pairs, critical, critical)
-    until = msgspec.structs.replace(session, pairs=_first_pairs(session, pairs))
-    direction = _judged_claims(until)[0].direction
-    return Look(
-        pairs, critical if direction <= 0 and _may_settle(until) else None, critical if direction >= 0 else None
-    )
-
-
-def _first_pairs(session: Session, count: int) -> tuple[Pair, ...]:
-    """All pairs up to the one with which so many counted."""
-    counted = set(map(id, counted_pairs(session)))
-    found = []
-    for pair in session.pairs:
-        if not count:
-            break
-        found.append(pair)
-        count -= id(pair) in counted
-    return tuple(found)
-
-
-def _with_interval(summary: Summary, interval: Interval, sign: int) -> Summary:
-    bounds = sorted(math.exp(sign * bound) for bound in (interval.low, interval.high))
-    return msgspec.structs.replace(summary, ci95=(bounds[0], bounds[1]), confidence=interval.confidence)
+    is_decided = is_judged and all(one.status != "undecided" for one in _judge_guardrails(session))
+    return is_decided and _exceeds_control(session)
 
 
 def _judge_guardrails(session: Session) -> tuple[Summary, ...]:
@@ -683,7 +609,7 @@ def _claims_tendency(claims: Sequence[Summary], guardrails: Sequence[Summary], *
 
 def decide_session(session: Session) -> Proof:
     """The proof that follows from a session."""
-    claims = _claims_at_end(session)
+    claims = judge_claims(session)
     guardrails = _judge_guardrails(session)
     control = _judge_control(session)
     carry_over_p = carry_over(session)

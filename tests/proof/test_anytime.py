@@ -71,7 +71,7 @@ def test_it_is_the_rule_that_was_simulated(name: str) -> None:
     source = np.random.default_rng(7)
     for seed in range(6):
         effects = draw_effects(source, LOADS[name], 0.06 * (seed % 3))
-        pairs, direction, level, _looks = stop_any_time(effects, np.array(reference_signs(seed, PAIRS)))
+        pairs, direction, level = stop_any_time(effects, np.array(reference_signs(seed, PAIRS)))
         found = next(
             (
                 count
