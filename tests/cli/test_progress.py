@@ -25,11 +25,13 @@ from advisor.cli.output import say
 from advisor.cli.progress import fleet_progress, session_progress, wait_progress
 from advisor.host import Host
 from advisor.proof.covariates import LAMPS
-from advisor.proof.session import ProgressEvent
+from advisor.proof.records import Claim, ProofSubject
+from advisor.proof.scratch import GIB, MIB, Keep
+from advisor.proof.session import ProgressEvent, Settings, prove
 from advisor.proof.session_runner import Stage
 from tests.proof.conftest import disk, fake_fio, host
-from tests.proof.fakes import FakeFio
-from tests.proof.test_session_progress import conduct
+from tests.proof.fakes import FakeFio, SpeedToggle
+from tests.proof.sessions import WORKLOAD
 from tests.test_imports import loaded_by
 
 __all__ = ["disk", "fake_fio", "host"]
@@ -179,8 +181,10 @@ def test_a_terminal_that_hangs_up_does_not_keep_the_host_from_being_restored(
     terminal.hang_up()
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         os.write(terminal.slave, b"x")
+    toggle, subject = SpeedToggle(fake_fio, 2.0), ProofSubject("storage", (Claim(WORKLOAD),))
+    chosen = Settings(target=str(disk), mode="quick", scratch_bytes=MIB, keep=Keep(0, 0.0), seed=1, byte_budget=GIB)
     with redirect_stderr(terminal.stream), session_progress() as progress:
-        toggle = conduct(fake_fio, host, disk, progress)
+        prove(host, subject, toggle, chosen, runner=fake_fio.runner, progress=progress)
     assert toggle.in_force == "A"
     assert os.listdir(disk) == []
 
