@@ -6,14 +6,18 @@ are tested on trees alone, and here for what a plan says where there are none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cases import cases
 
-from .guest import Machine
 from .road import advisor, document, goes_in_and_out, out, profile, script_puts_back
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .guest import Machine
 
 CASES = cases(__file__)
 
@@ -69,19 +73,6 @@ def test_every_kind_goes_in_and_out_without_a_trace(kernel: Machine) -> None:
 @pytest.mark.parametrize("shell", ["dash", "busybox sh"])
 def test_the_script_puts_every_kind_back(kernel: Machine, shell: str) -> None:
     script_puts_back(kernel, "kernel-lab", shell, lambda: judge(kernel), lambda: (live(kernel), files(kernel)))
-
-
-def test_the_least_of_two_latencies_counts(kernel: Machine) -> None:
-    hold = "exec 3>/dev/cpu_dma_latency; printf 0x00000005 >&3; sleep 99 &"
-    out(kernel, f"systemd-run --quiet --unit=other -p Type=forking sh -c '{hold}'")
-    assert live(kernel)["latency"] == "5"
-    planned = document(kernel, "plan", "kernel-lab")
-    left = {one["tunable"]: one["reason"] for one in planned["skipped"]}
-    assert left["pm-qos:cpu_dma_latency"] == (
-        "another process holds 5 µs, and the least counts: 10 µs would have no effect"
-    )
-    out(kernel, "systemctl stop other.service")
-    assert live(kernel)["latency"] == "2000000000"
 
 
 def test_a_module_in_use_is_told_and_stays(kernel: Machine) -> None:

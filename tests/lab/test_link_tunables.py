@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +14,9 @@ from .conftest import refuse_to_run
 from .guest import CannotRunError, Guest, Machine
 from .hardware import Hardware, Link
 from .road import AT_ONCE, advisor, goes_in_and_out, out, profile, script_puts_back
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 CASES = cases(__file__)
 
@@ -149,19 +152,6 @@ def test_what_the_kernel_refuses_is_put_back_in_its_words(machine: Machine, valu
     assert words in said
     assert "everything has been rolled back" in said
     assert state(machine) == before
-
-
-def test_what_a_link_does_not_have_or_somebody_set_up_is_left_alone(machine: Machine) -> None:
-    out(machine, "tc qdisc replace dev eth2 root fq maxrate 1gbit")
-    values = {"link:eth2:qdisc": "fq_codel", "link:eth1:ring.rx-jumbo": "5", "link:eth1:coalesce.tx-usecs": "5"}
-    put_profile(machine, values)
-    planned = json.loads(advisor(machine, "plan", "links", "--json", code=3).stdout)
-    out(machine, "tc qdisc del dev eth2 root")
-    reasons = {one["tunable"]: (one["state"], one["reason"]) for one in planned["skipped"]}
-    assert reasons["link:eth2:qdisc"][0] == "unknown"
-    assert "could not be restored" in reasons["link:eth2:qdisc"][1]
-    assert reasons["link:eth1:ring.rx-jumbo"][0] == "not-applicable"
-    assert reasons["link:eth1:coalesce.tx-usecs"][0] == "not-applicable"
 
 
 def test_what_is_applied_outlasts_a_reboot_and_then_goes(machine: Machine) -> None:

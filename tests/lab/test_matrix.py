@@ -9,14 +9,18 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cases import cases
 
-from .guest import Machine, Result
 from .state import NEAR, STATE, changed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .guest import Machine, Result
 
 CASES = cases(__file__)
 
@@ -173,30 +177,6 @@ def test_between_two_profiles_no_third_value_is_ever_seen(host: Machine) -> None
     assert values == ["21", "42"]
     assert int(count) / float(seconds) >= 1000
     advisor(host, "rollback --all")
-
-
-def test_what_an_administrator_changed_since_is_kept(host: Machine) -> None:
-    before = state(host)
-    advisor(host, "apply socket-buffers-8m --yes")
-    out(host, "sysctl -w net.core.rmem_max=4194304")
-    assert "rmem_max" in advisor(host, "verify", code=1).stdout
-    done = advisor(host, "rollback", code=5)
-    assert "4194304" in done.stdout
-    assert out(host, "sysctl -n net.core.rmem_max").strip() == "4194304"
-    advisor(host, "rollback --force")
-    assert state(host) == before
-
-
-def test_one_transaction_at_a_time_may_wait(host: Machine) -> None:
-    advisor(host, "apply jumbo-frames --set links=eth0 --yes --confirm-within 300")
-    refused = advisor(host, "apply socket-buffers-8m --yes", code=3)
-    assert "awaits confirmation" in refused.stderr
-    assert "advisor confirm" in refused.stderr
-    left = json.loads(advisor(host, "status --json").stdout)["awaiting_confirmation"]
-    assert 0 < left[0]["seconds_left"] <= 300
-    advisor(host, "rollback")
-    assert mtu(host) == 1500
-    assert "no transaction awaits" in advisor(host, "confirm", code=3).stderr
 
 
 STACK = CASES["STACK"]

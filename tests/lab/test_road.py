@@ -6,17 +6,19 @@ Judged by ``ip``, ``sysctl``, ``systemctl`` and pytest-testinfra, never by our o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .guest import Machine
 from .road import AT_ONCE, advisor, document, out, state
 from .state import changed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from testinfra.host import Host
+
+    from .guest import Machine
 
 PROFILES = {
     "jumbo-frames": ["--set", "links=eth0,eth1"],
@@ -130,20 +132,6 @@ class TestBeforeAnythingIsChanged:
         refused = document(storage, "apply", "socket-buffers-8m", code=6, user="plain")
         assert refused["error"]["code"] == 6
 
-    @pytest.mark.thorough  # the same refusals are tested on trees
-    def test_refusals_change_nothing_and_say_what_to_do(self, storage: Machine) -> None:
-        for words, code, expected in [
-            (["plan", "jumbo-frames", "--set", "links=eth9"], 2, "eth9"),
-            (["apply", "jumbo-frames", "--set", "links=lo", "--yes"], 3, "loopback"),
-            (["apply", "jumbo-frames", "--set", "links=eth0", "--set", "mtu=9001", "--yes"], 3, "9000"),
-            (["apply", "jumbo-frames", "--set", "mtu=70000", "--yes"], 2, "1280..65535"),
-            (["apply", "no-such-profile", "--yes"], 2, "no profile"),
-            (["rollback"], 3, "no transaction"),
-            (["verify", "99"], 2, "99"),
-        ]:
-            done = advisor(storage, *words, code=code)
-            assert expected in done.stdout + done.stderr, done.stdout + done.stderr
-
     def test_a_full_disk_refuses_or_puts_back(self, storage: Machine) -> None:
         out(storage, "mkdir -p /tmp/full && mount -t tmpfs -o size=16k,mode=700 tmpfs /tmp/full")
         storage.run("head -c 14k /dev/zero > /tmp/full/x", timeout=30)
@@ -157,23 +145,6 @@ class TestBeforeAnythingIsChanged:
         done = storage.run(["unshare", "-m", "sh", "-c", script], timeout=60)
         assert done.rc == 3, done.stdout + done.stderr
         assert "/etc/sysctl.d" in done.stderr
-
-
-@pytest.mark.thorough  # below, all four go in and out together by the script, and three by Python over a reboot
-@pytest.mark.parametrize("profile", PROFILES)
-def test_a_profile_goes_in_and_out_without_a_trace(storage: Machine, lab: Host, profile: str) -> None:
-    before = state(storage)
-    planned = document(storage, "plan", profile, *PROFILES[profile])
-    assert planned["changes"]
-    applied = document(storage, "apply", profile, *PROFILES[profile], *AT_ONCE)
-    assert (applied["schema"], applied["state"]) == ("advisor.transaction/1", "applied")
-    judge(lab, storage, profile)
-    advisor(storage, "verify")
-    again = document(storage, "apply", profile, *PROFILES[profile], *AT_ONCE)
-    assert (again["state"], again["changes"]) == ("unchanged", [])
-    advisor(storage, "rollback")
-    assert state(storage) == before
-    advisor(storage, "verify")
 
 
 @pytest.mark.parametrize("shell", [pytest.param("dash", marks=pytest.mark.thorough), "busybox sh"])
@@ -206,23 +177,3 @@ def test_what_is_applied_outlasts_a_reboot_and_then_goes(storage: Machine, lab: 
     advisor(storage, "verify")
     advisor(storage, "rollback", "--all")
     assert changed(before, state(storage)) == []
-
-
-@pytest.mark.thorough  # clients are killed at every step on trees and in namespaces, and in the crash matrix
-def test_a_client_that_is_killed_half_way_is_put_back_by_the_next_run(storage: Machine) -> None:
-    before = state(storage)
-    # The stand-in is slow for once, so that the kill comes between two steps.
-    storage.run("mv /sbin/lltconfig /sbin/lltconfig.real", timeout=30).check()
-    storage.put(
-        "/sbin/lltconfig", '#!/bin/sh\ncase $2 in rport*) sleep 600;; esac\nexec /sbin/lltconfig.real "$@"\n', 0o755
-    )
-    storage.run("setsid advisor apply llt-highwater-doubled --yes >/dev/null 2>&1 & sleep 1", timeout=30)
-    out(
-        storage,
-        "for i in $(seq 100); do lltconfig -F query | grep -q ' highwater = 2000' && exit; sleep 0.3; done; exit 1",
-    )
-    out(storage, "pkill -KILL -f 'm advisor appl[y]'; pkill -f 'sleep 60[0]'; mv /sbin/lltconfig.real /sbin/lltconfig")
-    advisor(storage, "rollback")
-    assert state(storage) == before
-    (last,) = document(storage, "status")["transactions"][-1:]
-    assert (last["state"], last["unfinished"]) == ("rolled-back", False)

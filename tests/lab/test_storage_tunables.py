@@ -6,14 +6,18 @@ Judged by sysfs, ``sysctl``, ``udevadm``, ``systemctl``, ``/proc`` and the produ
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cases import cases
 
-from .guest import Machine
 from .road import advisor, document, goes_in_and_out, out, profile, script_puts_back
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .guest import Machine
 
 CASES = cases(__file__)
 
@@ -177,19 +181,3 @@ def test_a_scheduler_in_a_module_and_a_value_that_the_kernel_refuses(storage: Ma
     assert "nr_requests" in done.stderr
     assert state(storage) == before
     out(storage, f"rm {path}")
-
-
-def test_timers_of_the_stand_in(guest: Machine) -> None:
-    guest.run("lab-setup no-llt llt").check()
-    assert "  peerinact = 1600\n" in out(guest, "lltconfig -T query")
-    out(guest, "echo 'set-timer peertrouble:350 # slow' >>/etc/llttab && lltconfig -T peerinact:3200")
-    assert "  peerinact = 3200\n" in out(guest, "lltconfig -T query")
-    out(guest, "lltconfig -c")
-    shown = out(guest, "lltconfig -T query")
-    assert "  peerinact = 1600\n" in shown
-    assert "  peertrouble = 350\n" in shown
-    for setting in ("nonsense:1", "peerinact:0", "peerinact", "peerinact:-5"):
-        refused = guest.run(["lltconfig", "-T", setting])
-        assert (refused.rc, refused.stdout) == (1, "")
-        assert refused.stderr.startswith("lltconfig: ")
-    guest.run("lab-setup no-llt").check()

@@ -3,26 +3,23 @@ parts of the format that it is made of."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from advisor.facts.host_facts import scan
 from advisor.facts.link_sources import IP_JSON
-from advisor.facts.services import show_command
 from advisor.host import Completed
 from advisor.planner import plan_profiles
-from advisor.planning.records import Plan
-from advisor.snapshot.archive import capture_host, open_snapshot, save_snapshot
 from tests.beegfs_server import CPUS, layout, tree
-from tests.facts.storage import Tree
 from tests.planning.system import changes, reasons
 from tests.profiles.build import document, toml, wanted
 from tests.profiles.test_profiles import refusal
 
+if TYPE_CHECKING:
+    from advisor.planning.records import Plan
+    from tests.facts.storage import Tree
+
 PROFILE = "beegfs-nvme"
-INSTANCES = tuple(f"numa{one[1]}-storage{number}" for number, one in enumerate(layout("storage")))
 FIRST = "/etc/beegfs/numa0-storage0.d/beegfs-storage.conf"
 
 
@@ -44,30 +41,6 @@ def test_each_service_is_bound_to_the_node_of_its_targets() -> None:
             f"NUMAPolicy=bind NUMAMask={node} CPUAffinity=numa"
         )
         assert found[f"file:/etc/beegfs/{instance}.d/beegfs-storage.conf:tuneBindToNumaZone"] == str(node)
-
-
-def test_the_memory_settings_on_which_the_guides_agree() -> None:
-    found = changes(planned(unbound()))
-    assert {key: value for key, value in found.items() if key.startswith("sysctl:vm.")} == {
-        "sysctl:vm.dirty_background_ratio": "5",
-        "sysctl:vm.min_free_kbytes": "262144",
-        "sysctl:vm.vfs_cache_pressure": "50",
-    }
-
-
-@pytest.mark.parametrize(
-    ("tunable", "parameter"),
-    [
-        ("sysctl:vm.zone_reclaim_mode", "zone_reclaim"),
-        ("thp:enabled", "thp"),
-        ("file:{instance}:tuneNumWorkers", "meta_workers"),
-        ("sysctl:net.ipv4.conf.{shared_link}.arp_filter", "arp_filter"),
-    ],
-)
-def test_what_the_sources_disagree_on_is_left_and_said(tunable: str, parameter: str) -> None:
-    plan = planned(unbound("meta"))
-    assert reasons(plan)[tunable] == f"is left as it is: --set {parameter}= says what it should be"
-    assert tunable not in changes(plan)
 
 
 def test_what_is_asked_for_is_set() -> None:
@@ -145,15 +118,6 @@ def test_a_service_of_two_zones_is_left_with_the_reason_and_blocks_nothing() -> 
     assert f"file:{FIRST}:tuneNumWorkers" in changes(plan)
 
 
-def test_targets_of_an_unknown_node_are_left() -> None:
-    made = unbound()
-    made.files[FIRST] = made.files[FIRST].replace("= /data/storage0", "= /tank/storage0")
-    made.files["/proc/self/mountinfo"] += "31 1 0:44 / /tank rw - zfs tank rw\n"
-    plan = planned(made)
-    assert reasons(plan)[f"file:{FIRST}:tuneBindToNumaZone"].endswith("are on an unknown node")
-    assert plan.blocking == ()
-
-
 def test_a_server_that_has_it_all_is_left_alone() -> None:
     made = tree(arp={"arp_ignore": 1, "arp_announce": 2, "rp_filter": 2}, running=True)
     made.files |= {"/proc/sys/vm/dirty_background_ratio": "5\n", "/proc/sys/vm/min_free_kbytes": "262144\n"}
@@ -187,28 +151,6 @@ def test_where_it_does_not_apply(change: dict[str, str | None], words: str) -> N
     assert plan.is_empty
     assert plan.skipped
     assert all(words in one.reason for one in plan.skipped)
-
-
-def test_a_snapshot_of_a_scan_answers_the_plan_s_question_for_the_units(tmp_path: Path) -> None:
-    made = unbound()
-    save_snapshot(capture_host(made.host(), scan), tmp_path / "a.tar.gz")
-    plan = plan_profiles(open_snapshot(tmp_path / "a.tar.gz"), (PROFILE,), {})
-    units = [one for one in plan.skipped if one.tunable.startswith("unit:")]
-    assert units
-    # What a plan alone reads was not captured; which units there are, and where they belong, was.
-    assert all(one.wanted for one in units)
-
-
-def test_a_pattern_fits_beegfs_services_alone() -> None:
-    made = unbound()
-    names = [f"beegfs-storage@numa1-storage{number}.service" for number in (3, 4, 5)]
-    known = made.answers[show_command(tuple(f"beegfs-storage@{one}.service" for one in INSTANCES))]
-    assert isinstance(known, Completed)
-    made.answer(show_command(tuple(names)), known.stdout)
-    plan = planned(made, "numa-pinning", units="*numa1*")
-    units = [key for key in changes(plan) if key.startswith("unit:")]
-    assert units == [f"unit:{name}:numa" for name in names]
-    assert reasons(planned(unbound(), "numa-pinning", units="nginx*"))["unit:{unit}:numa"].startswith("no BeeGFS")
 
 
 INSTANCE = {"tunable": "file:{instance}:tuneNumWorkers", "for-each": "instances", "value": "4"}

@@ -3,23 +3,23 @@ together; who writes other things is not."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 
 from advisor.host import Host, MemoryFiles, NoCommands, ReadFile
 from advisor.importers.conflicts import managed_by, writers_beside
-from advisor.importers.other_writer import OtherWriter
 from advisor.planning.records import Change
-from advisor.report.documents import verify_document
 from advisor.report.transaction import verify_text
 from advisor.transaction.journal import Store
 from advisor.transaction.status import Status, verify_transactions
 from tests.planning.system import applied, host, planned, system
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from advisor.importers.other_writer import OtherWriter
 
 BUFFERS = "socket-buffers-8m"
 OUR_FILE = "/etc/sysctl.d/90-advisor-socket-buffers-8m.conf"
@@ -66,13 +66,6 @@ def test_what_stands_in_sysctl_d_has_the_last_word_where_tuned_reads_it(tmp_path
     assert verified(tmp_path).others[0].otherwise == {"sysctl:net.core.rmem_max": "1048576"}
 
 
-def test_what_tuned_reads_from_the_systems_files_counts_as_its_own(tmp_path: Path) -> None:
-    files = {"/etc/sysctl.d/50-site.conf": "net.core.rmem_max = 425984\n"}
-    system(tmp_path, files={**tuned("[sysctl]\nvm.swappiness=1\n", "reapply_sysctl=1\n"), **files})
-    note = planned(tmp_path, BUFFERS, runtime_only="yes").notes[0]
-    assert "which sets sysctl:net.core.rmem_max = 425984: it does so again" in note
-
-
 @pytest.mark.parametrize("main", ["reapply_sysctl=0\n", "reapply_sysctl=1\n"])
 def test_what_leaves_ours_or_sets_the_same_is_no_rival(tmp_path: Path, main: str) -> None:
     text = "[sysctl]\nnet.core.rmem_max=>1048576\nnet.core.wmem_max=>16777216\n"
@@ -92,24 +85,6 @@ def test_what_cannot_be_found_out_is_said(tmp_path: Path, text: str | None) -> N
     assert "it may set some of these values again" in note
     applied(tmp_path, BUFFERS)
     assert verified(tmp_path).others[0].otherwise is None
-
-
-def test_a_drift_that_is_tuneds_value(tmp_path: Path) -> None:
-    system(tmp_path, files=tuned())
-    applied(tmp_path, BUFFERS)
-    (tmp_path / "root/proc/sys/net/core/rmem_max").write_text("1048576\n")
-    found = verified(tmp_path)
-    assert [(one.what, one.live) for one in found.drift] == [("sysctl:net.core.rmem_max", "1048576")]
-    assert found.others[0].otherwise == {"sysctl:net.core.rmem_max": "1048576"}
-    document = json.loads(msgspec.json.encode(verify_document(found)))
-    assert document["others"] == [
-        {
-            "who": "TuneD (profile small)",
-            "note": found.others[0].note,
-            "otherwise": {"sysctl:net.core.rmem_max": "1048576"},
-            "files": [],
-        }
-    ]
 
 
 def test_saptune_notes(tmp_path: Path) -> None:
@@ -137,14 +112,6 @@ def test_an_agent_where_no_file_says_whose_it_is(tmp_path: Path) -> None:
     assert f"Salt runs here: add {OUR_FILE} to it" in words(planned(tmp_path, BUFFERS).notes)
     applied(tmp_path, BUFFERS)
     assert f"Salt runs here: add {OUR_FILE} to it" in words(verified(tmp_path))
-
-
-def test_nobody_else(tmp_path: Path) -> None:
-    system(tmp_path)
-    plan = planned(tmp_path, BUFFERS)
-    assert not any(word in words(plan.notes) for word in ("TuneD", "saptune", "runs here", "manages"))
-    applied(tmp_path, BUFFERS)
-    assert verified(tmp_path).others == ()
 
 
 def change(identity: str, persist: str | None = None) -> Change:
@@ -212,14 +179,3 @@ def test_each_is_named_where_it_writes_such_values(
 )
 def test_a_file_that_names_its_manager(head: bytes, manager: str | None) -> None:
     assert managed_by(head) == manager
-
-
-def test_many_values_are_named_as_some_and_a_number() -> None:
-    lines = "".join(f"net.core.x{number}=5\n" for number in range(9))
-    files = {f"/proc/sys/net/core/x{number}": "1" for number in range(9)}
-    found: Any = writers_of(
-        {**tuned(f"[sysctl]\n{lines}"), **files}, *(change(f"sysctl:net.core.x{n}") for n in range(9))
-    )
-    assert len(found[0].otherwise) == 9
-    assert found[0].note.count(" = 5") == 4
-    assert ", …: it does so again" in found[0].note

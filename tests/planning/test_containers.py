@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from advisor.planner import plan_profiles
 from tests.planning.system import system
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 OWN, HOST, FILE = (
     "sysctl:net.ipv4.tcp_rmem",
@@ -28,9 +31,3 @@ def test_a_file_persists_a_value_where_systemd_reads_it(tmp_path: Path, runs_sys
     assert changes[FILE].persist == "/etc/beegfs/beegfs-storage.conf"
     assert {one.tunable: one.state for one in plan.skipped} == {HOST: "not-applicable"}
     assert any("change its image, too" in note for note in plan.notes)
-
-
-def test_a_host_plans_all_of_it(tmp_path: Path) -> None:
-    plan = plan_profiles(system(tmp_path, files={"/etc/beegfs/beegfs-storage.conf": "tuneNumWorkers = 8\n"}), WORDS, {})
-    assert {one.tunable for one in plan.changes} == {OWN, HOST, FILE}
-    assert not any("container" in note for note in plan.notes)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from advisor.errors import InvalidInputError, UsageError
-from advisor.facts.host_facts import Facts
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import parse_profile
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import array, disk, facts
+
+if TYPE_CHECKING:
+    from advisor.facts.host_facts import Facts
 
 GB = 1_000_000_000
 HOST = facts(
@@ -112,34 +114,6 @@ def test_some_are_asked_for_by_name() -> None:
         resolved(for_arrays(), arrays="md9")
 
 
-@pytest.mark.parametrize(
-    ("line", "settings", "reason"),
-    [
-        (for_disks(kinds=["dasd"]), {}, "no disk fits (dasd); disks here: nvme0n1, nvme1n1, sda, sdb, vda"),
-        (
-            for_disks(rotational=True, **{"max-bytes": 5}),
-            {"disks": "nvme*"},
-            "no disk among --set disks=nvme* fits (rotational, at most 5 bytes); disks here: ",
-        ),
-        (for_disks(), {"disks": "xvd*"}, "no disk among --set disks=xvd* fits (such); disks here: "),
-        (for_arrays(kinds=["dm"]), {}, "no array fits (dm); arrays here: md0, md5, vg0/data, mpatha"),
-    ],
-)
-def test_none_fits(line: dict[str, Any], settings: dict[str, Any], reason: str) -> None:
-    (found,) = resolved(line, **settings).values()
-    assert found.startswith(f"not-applicable: {reason}")
-
-
-def test_a_host_without_arrays() -> None:
-    (found,) = resolved(for_arrays(), facts()).values()
-    assert found == "not-applicable: this host has no arrays that a scan knows"
-
-
-def test_a_name_that_no_setting_could_be_given_by() -> None:
-    odd = resolved(for_disks(), facts(disks=(disk("sd 1/../x"),)))
-    assert "is no name that a setting could be given by" in odd["block:DEVICE:scheduler"]
-
-
 def test_a_tunable_may_stand_once_for_each_bound() -> None:
     lines = (for_disks(kinds=["nvme"]), for_disks(kinds=["scsi"]) | {"value": "mq-deadline"})
     body = document("mine", *lines)
@@ -152,13 +126,6 @@ def test_a_tunable_may_stand_once_for_each_bound() -> None:
     }
     with pytest.raises(InvalidInputError, match="is set by an earlier one already"):
         parse_profile(toml(document("mine", for_disks(kinds=["nvme"]), for_disks(kinds=["nvme"]))), "x")
-
-
-def test_a_multiple_of_what_each_had() -> None:
-    line = for_arrays() | {"value": {"multiply": 2, "of": "value-before-us"}}
-    body = document("mine", line)
-    targets, _ = resolve_targets(Request.from_settings(parse_profile(toml(body), "x"), {}), HOST)
-    assert next((target.tunable, target.multiply) for target in targets) == ("block:md0:read_ahead_kb", 2)
 
 
 @pytest.mark.parametrize(

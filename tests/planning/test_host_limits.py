@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from advisor.errors import UsageError
-from advisor.facts.listeners import parse_listeners
-from advisor.host import Host
 from advisor.planner import plan_profiles
-from advisor.planning.records import Plan, Skipped
 from tests.cases import cases
 from tests.planning.system import GIB, applied, planned, system, values
 from tests.serving_hosts import UNITS, serving_host
 from tests.whole_hosts import DISTRIBUTIONS, WholeHost
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from advisor.host import Host
+    from advisor.planning.records import Plan, Skipped
 
 CASES = cases(__file__)
 
@@ -188,10 +191,6 @@ udp UNCONN 0 0 127.0.0.53%lo:53 0.0.0.0:*
 tcp LISTEN 0 4096 *:18080 *:*
 nonsense
 """
-
-
-def test_ports_of_a_listing() -> None:
-    assert parse_listeners(LISTENING) == {22, 16390, 27017, 53, 18080}
 
 
 def test_a_wider_range_of_ports_names_the_services_and_reserved_ports_inside() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -11,9 +10,11 @@ import pytest
 from advisor.errors import RefusedError
 from advisor.facts.infoscale_configuration import TITLES
 from advisor.rules.infoscale import profile_of
-from advisor.shell.rollback_script import rollback_script
 from tests.planning.system import FILES, GIB, Link, applied, host, llt, planned, states, system, values
 from tests.planning.system import PORTS as PORTS_OF
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 EVERY = tuple(map(profile_of, TITLES))
 TABLE = "set-node north\nset-cluster 7\nlink a udp - {0} 50000 - 192.0.2.1 -\nlink b udp - {0} 50001 - 192.0.2.2 -\n"
@@ -25,7 +26,6 @@ MIRRORED = (
 SHARED = f"{HEAD}xvdb auto:cdsdisk xvdb dg online shared\n"
 MTU = {f"link:{name}:mtu": ("1500", "9000") for name in ("eth1", "eth2")}
 MARKS = {f"llt:{name}": ("1000", "2000") for name in ("highwater", "rporthighwater")}
-RANGE = {"/proc/sys/net/ipv4/ip_local_port_range": "32768\t60999\n", "/proc/sys/net/ipv4/ip_local_reserved_ports": "\n"}
 PORTS = "sysctl:net.ipv4.ip_local_reserved_ports"
 BUFFERS = {f"sysctl:net.core.{end}_default": ("212992", "851968") for end in ("rmem", "wmem")}
 
@@ -74,30 +74,6 @@ def test_what_each_sets(
             assert all(one.reason and one.state == "not-applicable" for one in plan.skipped)
 
 
-@pytest.mark.parametrize("profile", EVERY)
-def test_without_infoscale_there_is_nothing_and_it_is_said(profile: str, tmp_path: Path) -> None:
-    system(tmp_path)
-    plan = planned(tmp_path, profile)
-    assert plan.is_empty
-    assert plan.cannot_apply
-    assert {one.reason for one in plan.skipped} <= {
-        "InfoScale is not on this host (neither LLT, main.cf nor the volume manager was found)",
-        "LLT is not installed on this host (neither lltconfig nor /etc/llttab was found)",
-    }
-
-
-@pytest.mark.parametrize(
-    ("name", "hosts", "listed"), [("single-node", "0 north\n", SHARED), ("shared-disk", HOSTS, SHARED)]
-)
-def test_two_set_nothing_where_they_are_at_home_and_say_why(name: str, hosts: str, listed: str, tmp_path: Path) -> None:
-    node(tmp_path, "udp", listed, hosts=hosts)
-    (why,) = planned(tmp_path, profile_of(name)).skipped
-    assert why.reason.startswith("Sets nothing: ")
-    assert "none of the white paper's three tunings" in why.reason
-    (other,) = planned(tmp_path, profile_of("shared-disk" if name == "single-node" else "single-node")).skipped
-    assert not other.reason.startswith("Sets nothing: ")
-
-
 def test_twice_is_once_and_larger_buffers_stay(tmp_path: Path) -> None:
     node(tmp_path, "udp", MIRRORED, files={"/proc/sys/net/core/rmem_default": "8388608\n"})
     first = values(applied(tmp_path, "infoscale-fss-zones"))
@@ -109,13 +85,6 @@ def test_twice_is_once_and_larger_buffers_stay(tmp_path: Path) -> None:
     assert states(again)["sysctl:net.core.optmem_max"] == "kept"
     text = host(tmp_path).read("/etc/llttab")
     assert str(text).endswith("set-flow highwater:2000\nset-flow rporthighwater:2000")
-
-
-def test_what_has_no_part_in_it_is_left_as_it_is(tmp_path: Path) -> None:
-    node(tmp_path, "udp", MIRRORED, files={"/proc/sys/net/core/optmem_max": "20480\n"})
-    found = values(planned(tmp_path, "infoscale-fss-udp"))
-    assert not [name for name in found if "optmem" in name or "tcp" in name]
-    assert values(planned(tmp_path, "socket-buffers-8m"))["sysctl:net.core.optmem_max"] == ("20480", "8388608")
 
 
 def test_eight_megabytes_can_be_asked_for_and_memory_sets_the_bound(tmp_path: Path) -> None:
@@ -208,20 +177,3 @@ def test_two_lines_of_one_tag_are_not_guessed_between(tmp_path: Path) -> None:
     node(tmp_path, "udp", MIRRORED, files={"/etc/llttab": table}, ports=narrow("eth1", "eth2"))
     found = [one.reason for one in planned(tmp_path, "infoscale-fss-udp").skipped if "file:" in one.tunable]
     assert set(found) == {"2 link lines have the tag a: give each its own"}
-
-
-def test_jumbo_frames_alone_stay_refused(tmp_path: Path) -> None:
-    node(tmp_path, "udp", MIRRORED, ports=narrow("eth2"))
-    assert states(planned(tmp_path, "jumbo-frames"))["link:eth2:mtu"] == "blocked"
-
-
-def test_the_rollback_script_restores_llttab_and_the_reserved_ports(tmp_path: Path) -> None:
-    node(tmp_path, "udp", MIRRORED, files=RANGE, ports=narrow("eth1", "eth2"))
-    before = host(tmp_path).read("/etc/llttab")
-    script = rollback_script(applied(tmp_path, "infoscale-fss-udp"))
-    assert host(tmp_path).read("/etc/llttab") != before
-    words = ("sh", "-s", "--", "--any-host", "--root", str(tmp_path / "root"))
-    done = subprocess.run(words, input=script, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert host(tmp_path).read("/etc/llttab") == before
-    assert (tmp_path / "root/proc/sys/net/ipv4/ip_local_reserved_ports").read_text() == "\n"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,6 +18,9 @@ from advisor.profiles.profile import load, parse_profile
 from tests.planning.system import GIB, applied, host, planned, states, system, values
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import disk, facts, replaced
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MIB = 1 << 20
 PAGE = 2 * MIB
@@ -66,25 +68,6 @@ def test_huge_pages_by_the_cpf_and_the_notes_of_intersystems(tmp_path: Path) -> 
     }
     assert any("2,688 huge pages take 5,376 of 16,384 MiB (32 %)" in note for note in plan.notes)
     assert any("where it finds less, the plan is rolled back" in note for note in plan.notes)
-
-
-def test_what_is_better_already_stays(tmp_path: Path) -> None:
-    more = {f"{VM}/nr_hugepages": "4000\n", f"{VM}/swappiness": "1\n", f"{VM}/dirty_ratio": "0\n"}
-    more |= {f"{VM}/dirty_bytes": "1073741824\n", f"{VM}/dirty_background_ratio": "3\n"}
-    more |= {"/sys/kernel/mm/transparent_hugepage/enabled": "always madvise [never]\n"}
-    system(tmp_path, files=tree() | more)
-    plan = planned(tmp_path, "iris")
-    assert values(plan) == {}
-    assert states(plan)["thp:enabled"] == "not-applicable"
-    assert not plan.cannot_apply
-
-
-def test_a_host_without_iris_has_nothing_to_be_set_and_the_reason(tmp_path: Path) -> None:
-    system(tmp_path, files=tree() | {PATH: None})
-    for profile in ("iris", "iris-write-daemons"):
-        plan = planned(tmp_path, profile)
-        assert plan.is_empty
-        assert {one.reason for one in plan.skipped} == {"no InterSystems IRIS instance is known on this host"}
 
 
 @pytest.mark.parametrize(
@@ -170,12 +153,6 @@ def test_what_does_not_fit_is_refused() -> None:
     assert "unknown" in budget(5, total=total, available=total, page=None)[0]
 
 
-def test_a_cache_that_is_too_large_is_refused_whole(tmp_path: Path) -> None:
-    system(tmp_path, files=tree(CPF.replace("4096", "14000")))
-    with pytest.raises(RefusedError, match="memory budget"):
-        planned(tmp_path, "iris")
-
-
 def test_the_write_daemons_of_the_article(tmp_path: Path) -> None:
     system(tmp_path, files=tree())
     plan = applied(tmp_path, "iris-write-daemons")
@@ -230,14 +207,6 @@ def test_the_timeout_of_ebs_volumes_and_of_them_alone() -> None:
         "udev:block:nvme*/model/Amazon EC2 NVMe Instance Storage:io_timeout": "90000",
         "udev:block:nvme*/model/Amazon Elastic Block Store:io_timeout": "2147483640",
     }
-
-
-def test_a_host_without_such_volumes_is_told_so() -> None:
-    found, reasons = resolved(disk("nvme0n1"))
-    assert found == {}
-    assert "no disk fits (nvme, Amazon Elastic Block Store); disks here: nvme0n1" in reasons
-    found, reasons = resolved(disk("nvme0n1", model=None))
-    assert (found, reasons) == ({}, {"whether it is meant is unknown: its model could not be read"})
 
 
 @pytest.mark.parametrize("live", ["4294967295", "4294967288"])

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from advisor.host import Host
 from advisor.planner import plan_profiles
 from advisor.planning.records import FileChange, plan_document
 from advisor.report.plan import plan_text
 from tests.facts.iscsi import CONF, SECRET
 from tests.planning.system import ETH0, LOOPBACK, Link, changes, system
 from tests.trees import make_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from advisor.host import Host
 
 LINKS = (
     LOOPBACK,
@@ -100,18 +104,6 @@ def test_links_can_be_named_and_larger_values_stay(tmp_path: Path) -> None:
     assert kept["block:sda:read_ahead_kb"] == kept[f"{ISCSID}session.cmds_max"] == "would-lower"
 
 
-def test_a_host_without_sessions_is_told_why(tmp_path: Path) -> None:
-    plan = plan_profiles(system(tmp_path, LINKS, {"/etc/iscsi/iscsid.conf": CONF}), ["iscsi"], {})
-    assert plan.changes == ()
-    assert {one.reason for one in plan.skipped} == {"this host has no iSCSI session"}
-
-
-def test_multipath_settings_are_for_hosts_with_multipath_alone(tmp_path: Path) -> None:
-    plan = plan_profiles(initiator(tmp_path), ["iscsi-multipath"], {})
-    assert plan.changes == ()
-    assert {one.reason for one in plan.skipped} == {"no two iSCSI disks of this host are paths of a multipath map"}
-
-
 OLD_KERNEL = {"/proc/sys/kernel/osrelease": "3.10.0-1160.el7.x86_64\n"}
 
 
@@ -126,14 +118,6 @@ def test_multipath_gets_its_timeout_and_the_selector_that_is_asked_for(tmp_path:
     assert found["link:eth1:mtu"] == "9000"
     after = {one.path: one.after for one in plan.files}
     assert b'path_selector "service-time 0"' in (after["/etc/multipath.conf"] or b"")
-
-
-def test_what_the_owner_set_is_left_where_the_links_are_not_known_to_differ(tmp_path: Path) -> None:
-    plan = plan_profiles(initiator(tmp_path, mapped=True, more=OLD_KERNEL), ["iscsi-multipath"], {})
-    assert "file:/etc/multipath.conf:defaults/path_selector" not in changes(plan)
-    (left,) = [one for one in plan.skipped if one.tunable.endswith("/path_selector")]
-    assert (left.state, left.before) == ("by-hand", "round-robin 0")
-    assert "the speeds of its links are not known" in left.reason
 
 
 RECORD = "/etc/iscsi/nodes/iqn.2004-04.com.example:disk1/192.0.2.20,3260,1/default"
@@ -152,19 +136,6 @@ def test_a_node_record_is_changed_and_waits_for_its_login(tmp_path: Path) -> Non
     left = {one.tunable: one.reason for one in plan.skipped}
     assert "does not know it" in left[f"file:{RECORD}:node.session.iscsi.FirstBurstLength"]
     assert "Chap-Secret" not in plan_text(plan, width=100, color=False)
-
-
-def test_a_record_that_cannot_be_named_is_left_with_its_command(tmp_path: Path) -> None:
-    odd = RECORD.replace("/default", "/eth 1")
-    plan = plan_profiles(initiator(tmp_path, more={odd: KEYS}), ["iscsi"], {})
-    key = "node.session.cmds_max"
-    command = f"-T iqn.2004-04.com.example:disk1 -p 192.0.2.20:3260 -I 'eth 1' -o update -n {key} -v"
-    left = {one.tunable: one.reason for one in plan.skipped}
-    assert f"{command} VALUE" in left[f"file:{odd}:{key}"]
-    (note,) = [note for note in plan.notes if "cmds_max" in note]
-    assert note == (
-        f"{odd} keeps {key} = 100, as iscsid.conf reaches new records alone: iscsiadm -m node {command} 128"
-    )
 
 
 def test_the_timeout_is_for_records_below_multipath(tmp_path: Path) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from advisor.exporters.settings import collect_settings
 from advisor.host import Host, MemoryFiles, NoCommands
 from advisor.planning.expansion import expand_targets
 from advisor.profiles.profile import parse_profile
@@ -14,6 +13,9 @@ from advisor.report.plan import plan_text
 from advisor.tunables.cmdline import boot_commands
 from tests.cases import cases
 from tests.transaction.kernel_system import FILES, build, order, plan_of, reasons, targets_of, values
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CASES = cases(__file__)
 
@@ -83,14 +85,6 @@ def test_what_is_not_changed_says_why(
 # --- clocks ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_pattern_is_each_policy_by_number(tmp_path: Path) -> None:
-    plan = plan_of(build(tmp_path), {"cpufreq:policy1*:governor": "performance"})
-    assert values(plan) == {
-        "cpufreq:policy1:governor": ("powersave", "performance"),
-        "cpufreq:policy10:governor": ("powersave", "performance"),
-    }
-
-
 def test_the_first_of_several_that_the_driver_offers(tmp_path: Path) -> None:
     host = build(tmp_path)
     plan = plan_of(host, {"cpufreq:policy0:governor": "schedutil|performance|powersave"})
@@ -151,12 +145,6 @@ def test_a_preference_comes_after_the_governor_that_takes_it(tmp_path: Path) -> 
     assert reasons(plan) == {preference: ("blocked", why)}
 
 
-def test_a_preference_that_moves_along_with_the_governor_is_watched(tmp_path: Path) -> None:
-    plan = plan_of(build(tmp_path), {"cpufreq:policy0:governor": "performance"})
-    (moved,) = plan.side_effects
-    assert (moved.tunable, moved.before) == ("cpufreq:policy0:energy_performance_preference", "balance_performance")
-
-
 def test_turbo_comes_first_and_goes_last(tmp_path: Path) -> None:
     host = build(tmp_path)
     wanted = {"intel_pstate:no_turbo": "1", "intel_pstate:max_perf_pct": "90", HIGH: "1900000"}
@@ -168,12 +156,6 @@ def test_turbo_comes_first_and_goes_last(tmp_path: Path) -> None:
 # --- latency --------------------------------------------------------------------------------------------------------
 
 
-def test_a_latency_below_it_has_one_and_at_most_is_content(tmp_path: Path) -> None:
-    host = build(tmp_path, {"/run/other": "50"})
-    assert values(plan_of(host, {LATENCY: "10"})) == {LATENCY: ("50", "10")}
-    assert reasons(plan_of(host, {LATENCY: "60"}, sense="at-most"))[LATENCY][0] == "in-place"
-
-
 # --- scheduler ------------------------------------------------------------------------------------------------------
 
 
@@ -182,15 +164,6 @@ def test_a_kernel_before_5_13_has_the_sysctl(tmp_path: Path) -> None:
     plan = plan_of(build(tmp_path, old), {"sched:migration_cost_ns": "5000000"})
     assert values(plan) == {"sysctl:kernel.sched_migration_cost_ns": ("500000", "5000000")}
     assert plan.changes[0].persist == "/etc/sysctl.d/90-advisor-test.conf"
-
-
-def test_debugfs_that_is_not_there_at_boot(tmp_path: Path) -> None:
-    host = build(tmp_path)
-    mount = tmp_path / "root/etc/systemd/system/sys-kernel-debug.mount"
-    mount.parent.mkdir(parents=True, exist_ok=True)
-    mount.symlink_to("/dev/null")
-    plan = plan_of(host, {"sched:migration_cost_ns": "5000000"})
-    assert any("sys-kernel-debug.mount is masked" in note for note in plan.notes)
 
 
 # --- sysfs ----------------------------------------------------------------------------------------------------------
@@ -317,14 +290,6 @@ def test_a_kernel_that_loads_no_modules(tmp_path: Path) -> None:
     assert {why for _, why in reasons(of_capture).values()} == {"cannot be read: does not exist"}
 
 
-def test_what_is_built_in_is_no_value_to_export(tmp_path: Path) -> None:
-    """A script that compares the value would report the module forever."""
-    host = build(tmp_path)
-    exported = collect_settings(host, plan_of(host, {"module:core_part": "loaded"}), hostname=None, senses={})
-    assert not exported.settings
-    assert [(one.tunable, one.why) for one in exported.left_out] == [("module:core_part", "is built into this kernel")]
-
-
 def test_what_a_module_brought_along_goes_with_it_and_nothing_else(tmp_path: Path) -> None:
     (change,) = plan_of(build(tmp_path), {"module:new_mod": "loaded"}).changes
     assert [getattr(step, "argv", ()) for step in change.undo] == [("rmmod", "new_mod", "dep_b")]
@@ -393,20 +358,6 @@ def test_the_commands_are_those_of_the_boot_loader(paths: list[str], expected: s
 
 
 # --- units ----------------------------------------------------------------------------------------------------------
-
-
-def test_one_word_alone(tmp_path: Path) -> None:
-    host = build(tmp_path)
-    plan = plan_of(host, {"unit:demo.service:state": "disabled inactive"}, sense=("exactly", "keep"))
-    assert values(plan) == {"unit:demo.service:state": ("enabled active", "disabled active")}
-    assert plan.persists
-
-
-def test_a_state_has_no_live_part_alone(tmp_path: Path) -> None:
-    wanted = {"unit:demo.service:state": "disabled inactive"}
-    plan = plan_of(build(tmp_path), wanted, runtime_only=True)
-    why = "its steps change the next boot too, unlike --runtime-only"
-    assert reasons(plan) == {"unit:demo.service:state": ("not-applicable", why)}
 
 
 # --- profiles -------------------------------------------------------------------------------------------------------

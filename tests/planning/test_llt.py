@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from advisor.errors import RefusedError
 from tests.cases import cases
 from tests.planning.system import applied, host, llt, planned, skipped, states, system, values
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CASES = cases(__file__)
 
@@ -31,13 +34,6 @@ def test_twice_the_value_before_us_however_often(tmp_path: Path) -> None:
     }
     text = (tmp_path / "root/etc/llttab").read_text()
     assert text == TABLE + "set-flow highwater:2000\nset-flow rporthighwater:2000\n"
-
-
-def test_without_llttab_it_lasts_until_a_restart(tmp_path: Path) -> None:
-    system(tmp_path, commands=llt(tmp_path))
-    plan = planned(tmp_path, DOUBLED)
-    assert plan.files == ()
-    assert {(one.persist, str(one.persist_note)[:24]) for one in plan.changes} == {(None, "/etc/llttab does not exi")}
 
 
 def test_where_llt_is_not_or_does_not_run(tmp_path: Path) -> None:
@@ -124,14 +120,6 @@ def test_one_mark_doubled_by_hand_and_the_other_not(tmp_path: Path) -> None:
     found = doubled(tmp_path, (2000, 1000), "set-flow highwater:2000")
     assert found == {"llt:highwater": "in-place", "llt:rporthighwater": ("1000", "2000")}
     assert any("the same value on every node" in note for note in planned(tmp_path, DOUBLED).notes)
-
-
-def test_a_refusal_says_why_and_what_to_ask(tmp_path: Path) -> None:
-    doubled(tmp_path, (1500, 1500), *both(1500))
-    (first, _) = planned(tmp_path, DOUBLED).blocking
-    assert "the administrator set highwater to 1,500 in /etc/llttab" in first.reason
-    assert "--set default=" in first.reason
-    assert planned(tmp_path, DOUBLED).cannot_apply
 
 
 def test_the_spelling_of_the_file_stays(tmp_path: Path) -> None:

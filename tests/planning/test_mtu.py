@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 from advisor.errors import UsageError
-from advisor.facts.host_facts import Facts
 from advisor.planning.neighbours import ipv6_notes
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import parse_profile
 from tests.planning.system import ETH0, LOOPBACK, Link, planned, skipped, states, system, values
 from tests.profiles.build import document, toml, wanted, write
 from tests.rules.build import bond, facts, virtual
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from advisor.facts.host_facts import Facts
 
 JUMBO = "jumbo-frames"
 STACK = (
@@ -82,11 +86,6 @@ def test_a_low_priority_port_below_a_private_link_is_raised_with_it(tmp_path: Pa
     assert list(raised(tmp_path)) == ["eth1", "eth3", "eth3.5"]
 
 
-def test_a_low_priority_link_may_be_named(tmp_path: Path) -> None:
-    system(tmp_path, PORTS, files={"/etc/llttab": f"{LLTTAB}{PRIVATE}link-lowpri low eth0 - ether - -\n"})
-    assert list(raised(tmp_path, links="eth0")) == ["eth0"]
-
-
 def test_a_team_alone_changes_its_ports(tmp_path: Path) -> None:
     """The kernel refuses an MTU of a port that does not come from its team (drivers/net/team/team.c)."""
     team = (*STACK[:4], Link("team0", "team", on=("eth1", "eth2"), address="192.0.2.1"))
@@ -112,20 +111,6 @@ def test_what_moves_along_is_kept_in_mind(tmp_path: Path) -> None:
     ]
 
 
-def test_links_without_a_role_are_left(tmp_path: Path) -> None:
-    virtual_links = (
-        Link("veth0", "veth", address="198.51.100.1"),
-        Link("br0", "bridge", on=("tap0",), address="198.51.100.9"),
-        Link("tap0", "tun"),
-        Link("eth3", node=0),
-    )
-    system(tmp_path, (LOOPBACK, ETH0, *virtual_links))
-    plan = planned(tmp_path, JUMBO)
-    assert plan.is_empty
-    assert "--set links=; links here: br0, eth0" in skipped(plan, "link:{link}:mtu").reason
-    assert plan.cannot_apply
-
-
 def test_an_overlay_needs_room_below(tmp_path: Path) -> None:
     four = Link("vx4", "vxlan", on=("eth1",), data={"id": "4", "remote": "192.0.2.7"}, max_mtu=65535)
     six = Link("vx6", "vxlan", on=("eth2",), data={"id": "6", "remote6": "2001:db8::7"}, max_mtu=65535)
@@ -135,16 +120,6 @@ def test_an_overlay_needs_room_below(tmp_path: Path) -> None:
     assert raised(tmp_path, links="vx4,vx6") == {"eth1": 9050, "eth2": 9070, "vx4": 9000, "vx6": 9000}
     assert raised(tmp_path, links="br0") == {"eth1": 9050, "vx4": 9000, "br0": 9000}
     assert raised(tmp_path, links="eth1,vx4") == {"eth1": 9050, "vx4": 9000}
-
-
-def test_names_that_no_link_has(tmp_path: Path) -> None:
-    system(tmp_path)
-    with pytest.raises(UsageError, match="there is no link 'eth9' on this host") as caught:
-        planned(tmp_path, JUMBO, links="eth1,eth9")
-    assert caught.value.exit_code == 2
-    assert caught.value.hint == "links: eth0, eth1, eth2, lo"
-    with pytest.raises(UsageError, match=r"1279 is outside the allowed range 1280\.\.65535"):
-        planned(tmp_path, JUMBO, mtu="1279")
 
 
 @pytest.mark.parametrize(

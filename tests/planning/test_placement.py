@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from advisor.errors import UsageError
 from advisor.planning.device_nodes import node_of
-from tests.planning.system import (
-    ETH0,
-    LOOPBACK,
-    Link,
-    applied,
-    nodes,
-    planned,
-    skipped,
-    states,
-    system,
-    systemctl,
-    values,
-)
+from tests.planning.system import ETH0, LOOPBACK, Link, applied, planned, skipped, states, system, systemctl, values
 from tests.rules.build import array, bond, disk, facts, link
 from tests.trees import make_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PINNING = "numa-pinning"
 BOUND = "NUMAPolicy=bind NUMAMask=1 CPUAffinity=numa"
@@ -64,32 +54,6 @@ def test_a_service_whose_place_is_not_clear_stands_in_the_way(units: str, reason
     system(tmp_path, LINKS, commands=systemctl(tmp_path, a=""))
     (found,) = planned(tmp_path, PINNING, units=units).blocking
     assert found.reason.startswith(reason)
-
-
-@pytest.mark.parametrize("units", ["a=eth9", "a=/nowhere", "a b=eth1", "../a=eth1"])
-def test_names_that_are_wrong(units: str, tmp_path: Path) -> None:
-    system(tmp_path, LINKS, commands=systemctl(tmp_path, a=""))
-    if units.endswith("eth1"):
-        assert "systemd knows no such unit" in planned(tmp_path, PINNING, units=units).blocking[0].reason
-    else:
-        with pytest.raises(UsageError, match="there is no link, disk, array or mount point"):
-            planned(tmp_path, PINNING, units=units)
-
-
-def test_what_a_service_was_seen_to_use_need_not_be_known(tmp_path: Path) -> None:
-    mounts = "30 1 7:0 / /data rw - ext4 /dev/loop0 rw\n"
-    commands = systemctl(tmp_path, a="WorkingDirectory=/data/x")
-    system(tmp_path, LINKS, {"/proc/self/mountinfo": mounts}, commands)
-    (found,) = planned(tmp_path, PINNING, units="a").blocking
-    assert found.reason.startswith("the node of its devices is unknown (/data on node unknown)")
-
-
-def test_one_node_is_no_place_for_it(tmp_path: Path) -> None:
-    system(tmp_path, LINKS, {**dict.fromkeys(nodes(2)), **nodes(1)}, systemctl(tmp_path, a=""))
-    plan = planned(tmp_path, PINNING, units="a=eth1")
-    assert plan.cannot_apply
-    assert set(states(plan).values()) == {"not-applicable"}
-    assert {one.reason for one in plan.skipped} == {"this host has one NUMA node: everything is local already"}
 
 
 def with_irqs(where: Path, files: dict[str, str] | None = None) -> None:

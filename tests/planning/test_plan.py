@@ -10,28 +10,14 @@ from typing import Any
 
 import pytest
 
-from advisor.errors import RefusedError, UsageError
+from advisor.errors import RefusedError
 from advisor.host import Host, MemoryFiles, NoCommands
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import plan_document
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import parse_profile
-from advisor.snapshot.archive import INDEX
-from tests.planning.system import (
-    PORTS,
-    Link,
-    applied,
-    change,
-    host,
-    llt,
-    planned,
-    skipped,
-    states,
-    system,
-    systemctl,
-    values,
-)
+from tests.planning.system import PORTS, Link, applied, change, llt, planned, skipped, states, system, systemctl, values
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import facts
 from tests.trees import listing
@@ -169,20 +155,6 @@ def test_a_later_file_wins_and_is_named(path: str, line: str, words: str, tmp_pa
     assert not planned(tmp_path, BUFFERS, runtime_only="yes").blocking
 
 
-@pytest.mark.parametrize(
-    ("path", "line"),
-    [
-        ("/etc/sysctl.d/10-site.conf", "net.core.rmem_max = 212992"),
-        ("/etc/sysctl.d/99-site.conf", "net.core.rmem_max = 16777216"),
-        ("/etc/sysctl.d/99-site.conf", "#net.core.rmem_max = 1"),
-        ("/etc/sysctl.d/99-site.txt", "net.core.rmem_max = 1"),
-    ],
-)
-def test_a_file_that_does_not_hinder(path: str, line: str, tmp_path: Path) -> None:
-    system(tmp_path, files={path: f"{line}\n"})
-    assert not planned(tmp_path, BUFFERS).blocking
-
-
 def test_the_last_word_is_etc_sysctl_conf(tmp_path: Path) -> None:
     # As Debian has it: the link makes boot read it, by the name of the link.
     system(tmp_path, files={"/etc/sysctl.conf": "net.core.rmem_max = 1\n"})
@@ -238,18 +210,6 @@ def test_the_memory_budget(available_gib: int, udp: int, outcome: str, tmp_path:
         assert [note.startswith(f"memory budget: {figures}") for note in notes] == [True] * (outcome == "warns")
 
 
-def test_a_budget_that_cannot_be_told_is_said(tmp_path: Path) -> None:
-    system(tmp_path, files={"/proc/meminfo": None})
-    assert planned(tmp_path, BUFFERS).notes[0].startswith("memory budget unknown")
-
-
-def test_two_profiles_that_disagree(tmp_path: Path) -> None:
-    system(tmp_path)
-    with pytest.raises(UsageError, match=r"no such parameter of socket-buffers-8m"):
-        planned(tmp_path, BUFFERS, mtu="9000")
-    assert len(planned(tmp_path, BUFFERS, BUFFERS).profiles) == 1
-
-
 @pytest.mark.parametrize(
     ("live", "value", "sense", "outcome"),
     [
@@ -271,13 +231,3 @@ def test_values_that_do_not_fit(live: str, value: str, sense: Any, outcome: str 
     else:
         assert outcome in plan.skipped[0].reason
         assert bool(plan.blocking) == (sense != "keep")
-
-
-def test_a_tree_without_anything(tmp_path: Path) -> None:
-    (tmp_path / "root").mkdir()
-    for profile in EVERYTHING:
-        plan = planned(tmp_path, profile)
-        assert plan.is_empty
-        assert plan.cannot_apply
-        assert set(states(plan).values()) == {"not-applicable"}
-    assert not host(tmp_path).exists(f"/{INDEX}")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from advisor.errors import RefusedError
-from advisor.facts.host_facts import Facts
 from advisor.facts.iscsi import Iscsi, IscsiNode
 from advisor.host import Host, MemoryFiles, NoCommands, WriteFile
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
-from advisor.planning.records import Plan
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import parse_profile
 from advisor.shell.rollback_script import rollback_script
@@ -21,6 +18,12 @@ from tests.cases import cases
 from tests.planning.system import change, skipped, states, values
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import GIB, array, facts, origin, replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from advisor.facts.host_facts import Facts
+    from advisor.planning.records import Plan
 
 CASES = cases(__file__)
 
@@ -91,12 +94,6 @@ def test_what_is_as_wanted_but_would_be_reset_is_set_again_and_kept() -> None:
     assert any("the kernel resets it with another change" in note for note in plan.notes)
     alone = planned(DISK, {"block:sda:nr_requests": "1023", "block:sda:scheduler": "none"})
     assert set(states(alone).values()) == {"in-place"}
-
-
-def test_what_this_device_does_not_take_stands_in_the_way() -> None:
-    plan = planned(DISK, {"block:sda:scheduler": "bfq"})
-    (found,) = plan.blocking
-    assert found.reason.startswith("it offers mq-deadline and none; whether a module provides bfq is unknown")
 
 
 def test_a_disk_that_cannot_be_told_for_good_is_set_for_this_boot() -> None:
@@ -235,26 +232,6 @@ def test_the_memory_of_a_stripe_cache_is_counted() -> None:
         caught.value.message
     )
     assert raid("4096", 4).notes == ("memory budget: the stripe caches of md5 take 48 MiB of 4096 MiB available",)
-
-
-def test_a_stripe_cache_of_which_the_members_are_unknown() -> None:
-    files = {"/sys/block/md7/md/stripe_cache_size": "256\n"}
-    (note,) = planned(files, {"md:md7:stripe_cache_size": "4096"}).notes
-    assert note.startswith("memory budget unknown: the members of md7 could not be read")
-
-
-BEEGFS = {"/etc/beegfs/beegfs-storage.conf": "# workers\ntuneNumWorkers = 12\ntuneFileReadSize =\n"}
-
-
-def test_a_key_of_a_file_has_no_live_value_of_its_own() -> None:
-    name = "file:/etc/beegfs/beegfs-storage.conf:tuneNumWorkers"
-    plan = planned(BEEGFS, {name: "32"})
-    assert values(plan) == {name: ("12", "32")}
-    assert (change(plan, name).steps, change(plan, name).takes_effect) == ((), "service-restart")
-    assert plan.files[0].after == b"# workers\ntuneNumWorkers = 32\ntuneFileReadSize =\n"
-    live = planned(BEEGFS, {name: "32"}, runtime_only=True)
-    assert skipped(live, name).reason == "only its file brings it about, which --runtime-only leaves"
-    assert states(planned({}, {name: "32"})) == {name: "not-applicable"}
 
 
 @pytest.mark.parametrize(("path", "text", "key", "value", "before", "reason"), CASES["a key that has no place"])

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import pytest
 
-from advisor.facts.host_facts import Facts
 from advisor.facts.iris import Iris, IrisPlace
-from advisor.facts.iscsi import Iscsi
-from advisor.facts.iscsi_target import IscsiTarget
 from advisor.facts.kernel_services import EXPORTS, NFSD_THREADS, SCST, KernelServices, parse_exports
-from advisor.facts.llt import Llt
 from advisor.facts.services import Service, show_command
 from advisor.facts.storage_services import LIST_RUNNING
-from advisor.facts.systemd import VERSION, Systemd, parse_version
+from advisor.facts.systemd import VERSION
 from advisor.planner import plan_profiles
-from advisor.planning.records import Plan
 from advisor.planning.storage_units import select_found, storage_units
 from advisor.tunables.unit_numa import UnitNuma
 from tests.beegfs_server import CPUS, layout, tree, unit
 from tests.facts.storage import Tree
 from tests.rules.build import disk, facts, link, replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from advisor.facts.host_facts import Facts
+    from advisor.planning.records import Plan
 
 BOUND = "NUMAPolicy=bind NUMAMask={} CPUAffinity=numa"
 MODERN = "NUMAPolicy=n/a\nNUMAMask=\nCPUAffinity=\nCPUAffinityFromNUMA=no\n"
@@ -101,14 +102,6 @@ def test_the_article_s_storage_services_are_found_and_bound() -> None:
     assert "; node 1: beegfs-storage@numa1-storage3, " in note
 
 
-@pytest.mark.parametrize("role", ["storage", "meta"])
-def test_services_that_are_bound_need_nothing(role: str) -> None:
-    plan = planned(tree(role))  # type: ignore[arg-type]
-    assert units(plan) == {}
-    assert {state for state, _ in left(plan).values()} == {"in-place"}
-    assert len(left(plan)) == len(layout(role))  # type: ignore[arg-type]
-
-
 def test_a_service_bound_by_number_is_bound() -> None:
     made = tree(bound=False)
     for number, one in enumerate(layout("storage")):
@@ -181,14 +174,6 @@ def test_an_array_over_two_nodes_says_which_drives_are_where() -> None:
     assert "md0 on nodes 0 (nvme0n1, nvme1n1) and 1 (nvme4n1, nvme5n1)" in str(named.skipped)
 
 
-def test_what_nothing_is_known_of_is_unknown_and_blocks_nothing() -> None:
-    plan = planned(running(host((0, 1)), {"tgtd": []}))
-    state, reason = left(plan)["tgtd"]
-    assert state == "unknown"
-    assert "--set units=tgtd.service=DEVICE" in reason
-    assert plan.blocking == ()
-
-
 def test_what_the_kernel_serves_is_said_to_be_the_kernel_s() -> None:
     made = running(host((0, 1)), {"had": [], "vxfen": [], "nfs-mountd": []})
     made.files |= {NFSD_THREADS: "64\n", EXPORTS[0]: "/data/0/share\t10.0.0.0/24(rw,sync)\n"}
@@ -205,13 +190,6 @@ def test_exports_are_paths_each_once() -> None:
     made = host((0, 1))
     made.files[EXPORTS[2]] = "/data/0 *(rw)\n"
     assert "nfs-server" not in left(planned(made))
-
-
-def test_without_systemd_they_are_shown_with_their_node() -> None:
-    made = tree(bound=False)
-    made.answers = {argv: one for argv, one in made.answers.items() if argv[0] != "systemctl"}
-    state, reason = left(planned(made))["beegfs-storage@numa0-storage0"]
-    assert (state, reason) == ("unknown", "it uses /data/storage0 on node 0; systemd could not be asked about it here")
 
 
 # -- what a systemd can bind ------------------------------------------------------------------------------------------
@@ -252,26 +230,6 @@ def test_what_systemctl_show_prints_is_there(version: str | None, text: str, val
     assert found == (value or "NUMAPolicy=bind NUMAMask=0 CPUAffinity=0-1")
 
 
-def test_one_that_is_bound_by_number_on_an_old_systemd_is_bound() -> None:
-    plan = planned(old(tree(bound=True)))
-    assert units(plan) == {}
-    assert {state for state, _ in left(plan).values()} == {"in-place"}
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("systemd 219\n+PAM\n", Systemd(219, "219")),
-        ("systemd 239 (239-82.el8_10.2)\n+PAM", Systemd(239, "239 (239-82.el8_10.2)")),
-        ("systemd 257~rc1 (257~rc1-4)\n", Systemd(257, "257~rc1 (257~rc1-4)")),
-        ("", None),
-        ("systemd x\n", None),
-    ],
-)
-def test_the_version_of_systemd(text: str, found: Systemd | None) -> None:
-    assert parse_version(text) == found
-
-
 # -- what has no unit of its own --------------------------------------------------------------------------------------
 
 
@@ -293,18 +251,6 @@ def test_an_iris_instance_without_a_unit_is_listed_with_its_node() -> None:
     unit_of_it = Service("IRIS.service", 7, None, None, None, "0-7", "0-1")
     (one,) = storage_units(replaced(on(1), {"iris": (iris,)}), (unit_of_it,), KernelServices())
     assert (one.unit, one.nodes, one.why_not) == ("IRIS.service", (1,), None)
-
-
-def test_lio_and_llt_are_the_kernel_s() -> None:
-    target = IscsiTarget("iqn.2026-01.x:a", 1, True, (), ("nvme0n1",), {})
-    iscsi = replaced(Iscsi(), {"targets": (target,)})
-    llt = Llt(running=True, flow_control={}, links=(), llttab=None)
-    found = storage_units(replaced(on(0), {"iscsi": iscsi, "llt": llt}), (), KernelServices())
-    assert [one.unit for one in found] == ["llt.service", "target.service"]
-    (_, lio) = select_found(found, on(0), policy="bind")
-    assert lio.state == "not-applicable"
-    assert "threads of the kernel" in (lio.refusal or "")
-    assert "nvme0n1 on node 0" in (lio.refusal or "")
 
 
 def test_data_on_one_node_outranks_a_link_on_another() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +11,9 @@ from advisor.host import Host, MemoryFiles, NoCommands
 from advisor.tunables.sysfs import SysfsAttribute
 from tests.cases import cases
 from tests.transaction.kernel_system import build, plan_of, reasons, values
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CASES = cases(__file__)
 
@@ -44,8 +47,3 @@ def test_a_mask_is_spelt_as_the_kernel_spells_it(name: str, live: str, wanted: s
     place = f"/sys/devices/x/{name}"
     machine = Host(MemoryFiles({place: f"{live}\n".encode()}), NoCommands())
     assert SysfsAttribute(place).choose_value(machine, live, wanted) == written
-
-
-def test_what_is_there_in_another_spelling_is_no_change(host: Host) -> None:
-    plan = plan_of(host, {f"sysfs:{QUEUES}/a/cpumask": "0000000f"})
-    assert reasons(plan) == {f"sysfs:{QUEUES}/a/cpumask": ("in-place", "already set")}

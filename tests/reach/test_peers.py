@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from advisor.facts.links import Link
 from advisor.facts.llt import Llt, LltLink
 from advisor.facts.lltstat import LltNode, LltNodeLink
 from advisor.host import Host, MemoryFiles, NoCommands
-from advisor.reach.cluster import NodeAddress, parse_set_addr
 from advisor.reach.peers import PeerFactsRead, named_peers, peers_of
-from advisor.reach.records import Peers
 from tests.cases import cases
 from tests.rules.build import link
 from tests.trees import host_of, make_command, make_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from advisor.facts.links import Link
+    from advisor.reach.records import Peers
 
 CASES = cases(__file__)
 
@@ -35,14 +38,6 @@ case "$*" in
 *"get 127."*|*"get ::1"*) echo '[{"type":"local","dev":"lo"}]' ;;
 *) echo "no route" >&2; exit 2 ;;
 esac
-"""
-MOUNTS = """\
-server:/data /data nfs4 rw,vers=4.2,clientaddr=198.51.100.9,addr=198.51.100.2 0 0
-server:/logs /var/log/all nfs rw,vers=3,mountaddr=198.51.100.2,addr=198.51.100.2 0 0
-six:/ /six nfs4 rw,addr=2001:db8::5 0 0
-odd:/ /odd nfs4 rw,addr=evil;reboot 0 0
-self:/ /self nfs rw,addr=192.0.2.9 0 0
-/dev/sda1 / ext4 rw,addr=198.51.100.66 0 0
 """
 SYS = "/sys/class"
 SESSION = "/sys/devices/platform/host3/session1/connection1:0/iscsi_connection/connection1:0"
@@ -193,17 +188,6 @@ def test_llt_links_that_have_no_addresses(tmp_path: Path) -> None:
     assert "Ethernet without IP" in left[0].why
     assert "broadcast" in left[1].why
     assert peers_of(host, facts(llt), links={"eth0"}).unprobeable == ()
-
-
-def test_a_bare_host_has_nobody(tmp_path: Path) -> None:
-    make_command(tmp_path / "bin", "ip", "exit 1")
-    host = host_of(make_tree(tmp_path / "root", {"/proc/version": "Linux\n"}), tmp_path / "bin")
-    assert peers_of(host, PeerFactsRead((), None)) == Peers(())
-
-
-def test_set_addr_lines() -> None:
-    assert parse_set_addr(LLTTAB)[1] == NodeAddress("1", "link1", "198.51.100.12")
-    assert len(parse_set_addr(LLTTAB)) == 6
 
 
 _HOSTILE = st.text(st.sampled_from("ad=r:,.%;$`\n\t 019fe[]\\\0\x1b٣"), max_size=40)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -20,8 +20,12 @@ from advisor.reach.routes import (
     parse_route_table6,
     route_to,
 )
-from tests.reach.space import Spaces
 from tests.trees import host_of, make_command, make_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.reach.space import Spaces
 
 TABLE = """\
 Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
@@ -44,24 +48,6 @@ BASE = {"/proc/version": "Linux\n", "/proc/net/route": TABLE, "/proc/net/ipv6_ro
 
 def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     return ipaddress.ip_address(text)
-
-
-def test_a_table() -> None:
-    routes = parse_route_table(TABLE)
-    assert lookup(routes, address("192.0.2.5")) == Hop("eth0")
-    assert lookup(routes, address("192.0.2.200")) == Hop("eth1")
-    assert lookup(routes, address("203.0.113.1")) == Hop("eth0", address("192.0.2.1"))
-    assert "*" not in {route.link for route in routes}, "a reject route leads nowhere"
-
-
-def test_a_table_of_ipv6() -> None:
-    routes = parse_route_table6(TABLE6)
-    assert lookup(routes, address("2001:db8:a::5")) == Hop("eth0")
-    # The lower metric of two default routes.
-    assert lookup(routes, address("2001:db8:f::5")) == Hop("eth0", address("fe80::1"))
-    assert "lo" not in {route.link for route in routes}, "a reject route leads nowhere"
-    on_link = tuple(route for route in routes if route.prefix)
-    assert lookup(on_link, address("2001:db8:f::5")) is None
 
 
 def test_gateways_without_ip(tmp_path: Path) -> None:

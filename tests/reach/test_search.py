@@ -57,12 +57,6 @@ def found(path: Path, top: int = 9000) -> tuple[SearchEnd, list[int]]:
             return end.value, asked
 
 
-def test_a_path_as_wide_as_the_link_is_asked_once() -> None:
-    end, asked = found(silent(9000))
-    assert (end.size, limit_of(end)) == (9000, "link")
-    assert asked == [9000]
-
-
 def test_what_a_router_names_is_tried_and_one_byte_more() -> None:
     end, asked = found(saying(1400, 1400))
     assert (end.size, limit_of(end)) == (1400, "too-big")
@@ -178,13 +172,6 @@ def test_more_copies_where_small_ones_are_lost(sent: int, replies: int, copies: 
     assert pace_for(Heard(SMALL, sent, (0.2,) * replies)).copies == copies
 
 
-def test_waits_grow_with_the_round_trip_within_bounds() -> None:
-    waits = [pace_for(Heard(SMALL, 1, (rtt,))).wait_seconds for rtt in (0.05, 100.0, 60_000.0)]
-    assert waits == sorted(waits)
-    assert waits[0] >= 0.2
-    assert waits[-1] == 1.5
-
-
 def reported(path: Path, count: int = 5, peer: Peer = PEER) -> tuple[Reach, list[Ask]]:
     talk = explore(peer, count)
     asks = [next(talk)]
@@ -206,25 +193,6 @@ def test_what_is_reported_of_a_path() -> None:
     assert reach.why_not is None
     # The first one is for the neighbour to be found, and counts for nothing.
     assert [ask.enough for ask in asks[:3]] == [1, 5, 1]
-
-
-def test_what_is_reported_of_nobody() -> None:
-    reach, asks = reported(nothing)
-    assert not reach.answered
-    assert (reach.path_mtu, reach.limit, reach.rtt_ms_min) == (None, "unknown", None)
-    assert reach.why_not == "no answer to 3 echoes of 84 bytes"
-    assert len(asks) == 1
-    # Whoever wants many wants to see whether one of them gets through.
-    assert len(reported(nothing, count=20)[1]) == 2
-
-
-def test_the_words_of_whoever_refuses_are_kept() -> None:
-    said = Said("unreachable", "host unreachable", ROUTER)
-    reach, _ = reported(lambda size: Heard(size, 3, unreachable=said))
-    assert reach.why_not == "host unreachable (192.0.2.254)"
-    refused, _ = reported(lambda size: echo(size) if size <= 1500 else Heard(size, 3, unreachable=said))
-    assert (refused.limit, refused.path_mtu) == ("unknown", None)
-    assert refused.why_not == "1500 bytes pass; of 1501: host unreachable (192.0.2.254)"
 
 
 @pytest.mark.parametrize("mtu", [68, 84, 85, 576])

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from advisor.errors import UsageError
 from advisor.host import DirectoryFiles, Host, LiveCommands
-from advisor.planner import plan_profiles
 from advisor.planning.compute import make_plan
 from advisor.planning.expansion import expand_targets
 from advisor.planning.observations import observe_targets
@@ -25,6 +23,9 @@ from advisor.tunables.udev import RULES, DeviceClass
 from tests.transaction.system import apply_locked, bare_facts, roll_back_locked
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import host_of, make_command, make_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CLASS, RACE = "udev:block:nvme*/model/FAST DISK*:scheduler", "udev:link:virtio_net:txqueuelen"
 AHEAD = "udev:block:nvme*:read_ahead_kb"
@@ -127,23 +128,6 @@ def test_a_rule_reaches_and_verify_names_who_has_it_not(tmp_path: Path) -> None:
     assert "95-late.rules assigns tx_queue_len after" in drifted(host, record)["link:eth7:txqueuelen"]
 
 
-def test_a_drive_in_the_place_of_one_that_was_there_is_judged(tmp_path: Path) -> None:
-    host, store = build(tmp_path), Store(str(tmp_path / "state"))
-    record = apply_values(host, store, {AHEAD: "512"})
-    assert drifted(host, record) == {}
-    drive = plug_disk(tmp_path / "root", "nvme0n1", 9)
-    let_udev_see(tmp_path / "root", drive, "b259:9")
-    assert drifted(host, record) == {}
-    (drive / "queue/read_ahead_kb").write_text("64\n")
-    assert [*drifted(host, record)] == ["block:nvme0n1:read_ahead_kb"]
-
-
-def test_a_rule_that_is_gone_is_drift(tmp_path: Path) -> None:
-    host, _, record, _ = with_later_devices(tmp_path)
-    (tmp_path / "root" / RULES.lstrip("/")).unlink()
-    assert drifted(host, record)[CLASS] == "is as before the transaction"
-
-
 @pytest.mark.parametrize("shell", [None, *SHELLS], ids=lambda shell: shell[0] if shell else "python")
 def test_a_rollback_restores_what_they_had_when_they_appeared(tmp_path: Path, shell: list[str] | None) -> None:
     host, store, record, devices = with_later_devices(tmp_path)
@@ -190,32 +174,6 @@ def test_a_device_has_one_rule_for_a_value(tmp_path: Path, wanted: dict[str, str
     plan = plan_of(host, wanted)
     assert [words in one.reason for one in plan.blocking if words] == ([True] * len(wanted) if words else [])
     assert bool(plan.blocking) == bool(words)
-
-
-def test_what_nothing_recorded_is_said_and_stays(tmp_path: Path) -> None:
-    host, store, record, _ = with_later_devices(tmp_path)
-    new = plug_disk(tmp_path / "root", "nvme3n1", 3, {"scheduler": "none [kyber]"})
-    outcomes = {one.what: one for one in roll_back_locked(host, record, store)}
-    assert "what it had when it appeared is not recorded; the kernel's default is none where" in (
-        outcomes["block:nvme3n1:scheduler"].detail
-    )
-    assert (new / "queue/scheduler").read_text() == "none [kyber]\n"
-
-
-@pytest.mark.parametrize(
-    ("word", "value"),
-    [(f"{AHEAD}>=512", "at-least 512"), (f"{AHEAD}=512", "512"), (f"{AHEAD}=at-least 512", "at-least 512")],
-)
-def test_at_least_is_left_to_the_rule(tmp_path: Path, word: str, value: str) -> None:
-    host = build(tmp_path)
-    plan = plan_profiles(host, [word], {}, store=Store(str(tmp_path / "state")))
-    assert {one.tunable: one.after for one in plan.changes} == {AHEAD: value}
-    assert [(one.tunable, one.before) for one in plan.skipped] == [("block:nvme0n1:read_ahead_kb", "128")]
-
-
-def test_a_rule_cannot_only_lower(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="= or >="):
-        plan_profiles(build(tmp_path), [f"{AHEAD}<=64"], {}, store=Store(str(tmp_path / "state")))
 
 
 @pytest.mark.parametrize("bound", [1, 9, 10, 100, 128, 4096, 90000])
@@ -379,28 +337,6 @@ def test_another_drive_in_the_place_of_one_that_was_listed_gets_nothing_of_it(
     assert undo(tmp_path, host, store, record, shell, "--reload") == []
     assert (gone / "queue/read_ahead_kb").read_text() == "512\n"
     assert (stays / "queue/read_ahead_kb").read_text() == "128\n"
-
-
-@pytest.mark.parametrize(
-    ("class_id", "value", "words"),
-    [
-        ("udev:block:nvme*:scheduler", "nonsense", "no device of the class that is there takes it (nvme0n1: it offers"),
-        ("udev:block:nvme*:scheduler", "bfq", "no device of the class that is there takes it"),
-        ("udev:block:sd*:scheduler", "nonsense", "is not a scheduler of the kernel, which has"),
-        ("udev:block:sd*:scheduler", "bfq", None),
-        ("udev:block:nvme*:scheduler", "kyber", None),
-    ],
-)
-def test_a_scheduler_that_no_device_would_take_is_refused(
-    tmp_path: Path, class_id: str, value: str, words: str | None
-) -> None:
-    host = build(tmp_path)
-    make_tree(
-        tmp_path / "root", {"/proc/sys/kernel/osrelease": "6.1\n", "/lib/modules/6.1/modules.dep": "kernel/x.ko:\n"}
-    )
-    plan = plan_of(host, {class_id: value})
-    assert [words in one.reason for one in plan.blocking if words] == ([True] if words else [])
-    assert bool(plan.blocking) == bool(words)
 
 
 @by_engine

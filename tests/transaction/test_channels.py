@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from advisor.errors import CommandError, RestoredError
-from advisor.host import Host, Step
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.rollback import recover_unfinished, roll_back
 from advisor.transaction.verify import find_drift
 from tests.transaction.queues import LINK, WAYS, applied, back, build, plan_of, state
 from tests.transaction.system import store_of
 from tests.transaction.test_transaction import DyingHost, in_child
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.repeats(3)
@@ -76,26 +77,6 @@ def test_a_kill_of_apply_is_put_back_by_whoever_comes(tmp_path: Path, after: boo
     (record,) = store.read_records()
     code, said = back(tmp_path, host, record, store, way)
     assert (code, state(tmp_path)) == (0, before), said
-
-
-class RefusingHost(DyingHost):
-    """A kernel that refuses the step after the channels."""
-
-    def do(self, step: Step) -> None:
-        self._left -= 1
-        if self._left == 0:
-            raise CommandError("Invalid argument")
-        Host.do(self, step)
-
-
-def test_a_step_that_is_refused_after_the_channels_brings_all_of_it_back(tmp_path: Path) -> None:
-    host = build(tmp_path)
-    before = state(tmp_path)
-    values = {f"link:{LINK}:channels.combined": "2", f"link:{LINK}:mtu": "9000"}
-    store = store_of(tmp_path)
-    with store.hold_lock(), pytest.raises(RestoredError, match="Invalid argument"):
-        apply_plan(RefusingHost(host, 2, after=False), plan_of(host, values), store)
-    assert state(tmp_path) == before
 
 
 @pytest.mark.parametrize("way", WAYS[:2])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -12,14 +11,9 @@ from tests.rules.build import link
 from tests.transaction.queues import LINK, WAYS, applied, back, build, call, plan_of, state
 from tests.transaction.system import bare_facts, roll_back_locked
 
-
-@pytest.mark.parametrize("way", WAYS[:2])
-def test_interrupts_without_names_go_by_their_order(tmp_path: Path, way: str) -> None:
-    host = build(tmp_path, names="")
-    before = state(tmp_path)
-    record, store = applied(tmp_path, host)
-    assert back(tmp_path, host, record, store, way)[0] == 0
-    assert state(tmp_path) == before
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 
 def renamed(where: Path) -> None:
@@ -99,39 +93,6 @@ def test_where_the_channels_stay_what_hangs_on_them_stays(tmp_path: Path, way: s
     assert (code, state(tmp_path)) == (5, before)
     assert said.count("kept ") == 1
     assert "failed" not in said
-
-
-@pytest.mark.parametrize("way", WAYS[:2])
-def test_what_could_not_come_back_is_told_again(tmp_path: Path, way: str) -> None:
-    """Not taken for somebody's wish, now that the channels are back."""
-    host = build(tmp_path)
-    before = state(tmp_path)
-    record, store = applied(tmp_path, host)
-    (tmp_path / "root/run/extra").touch()
-    for _ in range(2):
-        code, said = back(tmp_path, host, record, store, way)
-        assert (code, "it has 5 interrupts now and had 4" in said) == (5, True), said
-    (tmp_path / "root/run/extra").unlink()
-    call(tmp_path, "-L", LINK, "combined", "4")
-    assert back(tmp_path, host, record, store, way)[0] == 0
-    assert state(tmp_path) == before
-
-
-def test_the_plan_says_what_is_recorded(tmp_path: Path) -> None:
-    notes = "\n".join(plan_of(build(tmp_path)).notes)
-    assert "eth1: most drivers set up all queues again" in notes
-    # Four XPS masks, one RPS mask and one number of flows.
-    table = "its RSS indirection table (weight 8 4 0 4 of 16)"
-    assert f"the affinity of 4 interrupts; {table}; 6 values of RPS, RFS or XPS" in notes
-
-
-def test_a_table_that_the_kernel_would_not_shrink_is_told(tmp_path: Path) -> None:
-    host = build(tmp_path)
-    words = "its RSS indirection table uses queue 3. If it was set by hand, the kernel refuses 2 receive queues"
-    assert any(words in one for one in plan_of(host).notes)
-    assert not any("refuses" in one for one in plan_of(host, {f"link:{LINK}:channels.combined": "8"}).notes)
-    call(tmp_path, "-X", LINK, "default")
-    assert not any("refuses" in one for one in plan_of(host).notes)
 
 
 def test_a_table_that_could_not_be_read_is_said_to_be_lost(tmp_path: Path) -> None:

@@ -14,14 +14,14 @@ from collections import defaultdict
 from contextlib import nullcontext
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 import pytest
 
 from advisor.exporters.apply_script import transaction_script
 from advisor.host import Host, ReadFile
 from advisor.host.probes import FORMS
-from advisor.planning.records import Plan
-from advisor.profiles.profile import load, profile_paths
+from advisor.profiles.profile import profile_paths
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Record, Store
 from advisor.transaction.status import rollback_transactions
@@ -42,6 +42,9 @@ from tests.transaction.zeroing import zeroing
 from tests.trees import STANDARD_PATH, make_command
 from tests.tunables.form_shell import SHELLS
 from tests.waiting import until_unwatched
+
+if TYPE_CHECKING:
+    from advisor.planning.records import Plan
 
 ENGINES = ("python", *(shell[0] for shell in SHELLS), "script", "watchdog")
 SYSTEMS = {one.name: one for one in systems()}
@@ -407,8 +410,3 @@ def test_the_systems_have_every_profile_and_form(tmp_path: Path) -> None:
             played[form] |= {*engines_for(name)}
     assert {*played} == {*FORMS, "irqs"} - NOT_IN_A_TREE
     assert {form: {*ENGINES} - engines for form, engines in played.items() if {*ENGINES} - engines} == {}
-
-
-@pytest.mark.parametrize("name", sorted(SETS_NOTHING))
-def test_a_profile_that_sets_nothing_has_no_tunables(name: str) -> None:
-    assert load(name).tunables == ()

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from advisor.errors import AdvisorError, InvalidInputError, RefusedError
-from advisor.host import Host
 from advisor.report.transaction import status_text, verify_text
-from advisor.transaction.journal import Store
 from advisor.transaction.requests import refuse_while_one_waits
 from advisor.transaction.status import host_status, rollback_transactions, verify_transactions
 from tests.transaction.layered import BASE, apply, build, live
 from tests.transaction.test_layers import HIGH, QUEUE, SWAP
-from tests.transaction.test_script import run_script
 from tests.transaction.test_script_notes import store_in
+
+if TYPE_CHECKING:
+    from advisor.host import Host
+    from advisor.transaction.journal import Store
 
 Damage = Callable[[Path], object]
 
@@ -71,20 +73,6 @@ def test_it_is_named_and_the_others_are_shown(tmp_path: Path, damage: Damage) ->
         assert f"to roll it back: sh {store.script_path('0002')}\n" in (caught.value.hint or "")
 
 
-@each_damage
-def test_alone_it_is_not_nothing(tmp_path: Path, damage: Damage) -> None:
-    host, store = build(tmp_path), store_in(tmp_path)
-    apply(host, store, "aa", {SWAP: "10"})
-    damage(journal_of(store, "0001"))
-    found = host_status(host, store)
-    assert "No transactions" not in status_text(found, width=200, color=False)
-    assert "nothing to verify" not in verify_text(found, width=200, color=False)
-    for everything in (False, True):
-        with pytest.raises(InvalidInputError, match="0001/journal"):
-            rollback_transactions(host, None, everything=everything, force=False, store=store)
-    assert live(host)[SWAP] == "10"
-
-
 def test_what_came_later_than_it_can_be_put_back_and_what_came_before_cannot(tmp_path: Path) -> None:
     host, store = three(tmp_path)
     is_empty(journal_of(store, "0002"))
@@ -99,28 +87,3 @@ def test_what_came_later_than_it_can_be_put_back_and_what_came_before_cannot(tmp
         "it knows of the damaged one still"
     )
     assert live(host) == {**BASE, SWAP: "20", HIGH: "1000"}
-
-
-@each_damage
-def test_once_its_script_has_put_it_back_it_is_in_nobodys_way(tmp_path: Path, damage: Damage) -> None:
-    host, store = three(tmp_path)
-    damage(journal_of(store, "0002"))
-    done = run_script(store.script_path("0002"), tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = host_status(host, store)
-    assert [(one.id, one.by_script) for one in found.damaged] == [("0002", True)]
-    assert "0002: damaged, rolled back by its rollback script" in status_text(found, width=200, color=False)
-    assert verify_transactions(host, None, store).is_as_set
-    assert apply(host, store, "dd", {HIGH: "3000"})
-    rollback_transactions(host, None, everything=True, force=False, store=store)
-    assert live(host) == BASE
-
-
-def test_only_what_is_damaged_is_refused_by_its_id(tmp_path: Path) -> None:
-    host, store = three(tmp_path)
-    is_empty(journal_of(store, "0002"))
-    with pytest.raises(AdvisorError, match="is empty"):
-        verify_transactions(host, "2", store)
-    with pytest.raises(AdvisorError, match="is empty"):
-        rollback_transactions(host, "2", everything=False, force=False, store=store)
-    assert verify_transactions(host, "3", store).is_as_set

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 from advisor.errors import RefusedError
-from advisor.host import Host
 from advisor.planning.records import Plan
 from advisor.shell.rollback_script import rollback_script
 from advisor.transaction.apply import apply_plan
@@ -22,6 +21,11 @@ from tests.cases import cases
 from tests.transaction.system import MACHINE, apply_locked, plan_of_values, roll_back_locked
 from tests.transaction.test_script import run_script
 from tests.trees import host_of, make_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from advisor.host import Host
 
 ENGINES = {"command": None, "dash": ["dash"], "busybox": ["busybox", "sh"]}
 BOOT, NEXT_BOOT = "1111-2222", "3333-4444"
@@ -232,19 +236,6 @@ def test_another_disk_with_the_name_between_plan_and_apply_is_refused(tmp_path: 
     ):
         apply_plan(host, plan, store)
     assert values(tmp_path, ["sdb"]) == {"sdb": "128"}
-
-
-def test_a_command_to_run_by_hand_names_the_disk_as_it_is_called_now(tmp_path: Path) -> None:
-    plan = set_up(tmp_path, LAYOUT, "sdb")
-    host = lay(tmp_path, {"sdb": B, "sdx": msgspec.structs.replace(A, value="77")})
-    command = "printf '%s\\n' 64 > /sys/block/sdx/queue/nr_requests"
-    (tmp_path / "rollback.sh").write_text(rollback_script(plan))
-    for shell in (["dash"], ["busybox", "sh"]):
-        done = run_script(tmp_path / "rollback.sh", tmp_path, shell=shell)
-        assert (done.returncode, f"by hand: {command}" in done.stdout) == (5, True), done.stdout
-    store = Store(str(tmp_path / "state"))
-    (outcome,) = roll_back_locked(host, store.read_records()[-1], store)
-    assert (outcome.state, outcome.by_hand) == ("kept", command)
 
 
 def test_another_disk_that_has_the_name_is_no_layer(tmp_path: Path) -> None:

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Mapping
-from pathlib import Path
-from random import Random
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from advisor.errors import RefusedError
-from advisor.exporters.settings import collect_settings
 from advisor.host import Host, Missing, ReadFile, observe
-from advisor.host.identity import Identity
 from advisor.host.irq_identity import DEVICES, read_identity
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
 from advisor.transaction.rollback import recover_unfinished
 from advisor.transaction.status import rollback_transactions, verify_transactions
 from advisor.tunables.irq import SCRIPT, UNIT
-from tests.planning.system import ETH0, LOOPBACK, Link, applied, change, host, planned, system
+from tests.planning.system import ETH0, LOOPBACK, Link, applied, host, planned, system
 from tests.planning.test_placement import LINKS, PINNING
 from tests.transaction.killing import killed_at_step
 from tests.trees import host_of, listing, make_command, make_tree
-from tests.tunables.form_shell import NOTHING, SHELLS, plain, read_batch
+from tests.tunables.form_shell import NOTHING, SHELLS, read_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
 
 PORT = "0000:3b:00.3"
 DRIVE = "0000:3b:00.4"
@@ -89,14 +88,6 @@ def test_a_plan_says_where_it_persists(tmp_path: Path) -> None:
     ]
     pulled = tmp_path / "root/etc/systemd/system/multi-user.target.d/50-advisor-interrupts.conf"
     assert pulled.read_text() == "[Unit]\nWants=advisor-interrupts.service\n"
-
-
-def test_without_systemd_or_a_function_it_says_that_it_lasts_until_the_next_boot(tmp_path: Path) -> None:
-    build(tmp_path)
-    shutil.rmtree(tmp_path / "root/run/systemd")
-    assert "no systemd runs here" in str(change(planned(tmp_path, PINNING), "irq:40:affinity").persist_note)
-    make_tree(tmp_path / "root", {**SYSTEMD, "/sys/kernel/irq/40/actions": "\n"})
-    assert "no PCI function has" in str(change(planned(tmp_path, PINNING), "irq:40:affinity").persist_note)
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda one: one[0])
@@ -189,20 +180,6 @@ def test_killed_in_the_middle_all_of_it_is_restored(tmp_path: Path, at: int) -> 
     assert listing(tmp_path / "root") == before
 
 
-def test_python_rolls_back_under_other_numbers(tmp_path: Path) -> None:
-    build(tmp_path)
-    before = listing(tmp_path / "root/etc")
-    applied(tmp_path, PINNING)
-    reboot(tmp_path, {40: 70, 41: 71, 50: 40})
-    start_unit(tmp_path, ["sh"])
-    make_tree(tmp_path / "root", {"/proc/irq/71/smp_affinity_list": "2\n"})
-    assert drifted(tmp_path) == [("irq:41:affinity", "2")]
-    kept = Store(str(tmp_path / "state"))
-    rollback_transactions(host(tmp_path), None, everything=False, force=False, store=kept)
-    assert [affinity(tmp_path, number) for number in (70, 71, 40)] == ["0-7", "2", "0-7"]
-    assert listing(tmp_path / "root/etc") == before
-
-
 def test_what_is_missing_or_not_accepted_is_printed(tmp_path: Path) -> None:
     build(tmp_path)
     applied(tmp_path, PINNING)
@@ -252,19 +229,6 @@ def rolled_back(where: Path, shell: list[str] | None) -> tuple[int, str]:
     words = [*shell, str(script), "--root", str(where / "root")]
     ended = subprocess.run(words, capture_output=True, text=True, check=False)
     return ended.returncode, ended.stdout + ended.stderr
-
-
-def test_the_same_interrupt_under_another_number_is_refused(tmp_path: Path) -> None:
-    build(tmp_path)
-    applied(tmp_path, PINNING)
-    reboot(tmp_path, {40: 70, 41: 71, 50: 72})
-    with pytest.raises(RefusedError) as refused:
-        applied(tmp_path, PINNING)
-    assert str(refused.value) == "irq:70:affinity: transaction 0001 holds it as irq:40:affinity, its number then"
-    assert "advisor rollback 0001" in str(refused.value.hint)
-    assert rolled_back(tmp_path, None)[0] == 0
-    applied(tmp_path, PINNING)
-    assert affinity(tmp_path, 70) == "4-7"
 
 
 @pytest.mark.parametrize("shell", ENGINES, ids=ENGINE_NAMES)
@@ -322,91 +286,3 @@ def test_interrupt_0_belongs_to_nothing(tmp_path: Path) -> None:
     assert isinstance(observe(host_of(root), probe), Missing)
     for shell in SHELLS:
         assert read_batch(shell, [(str(root), probe)]) == [NOTHING]
-
-
-def test_the_wait_at_boot_is_by_the_clock(tmp_path: Path) -> None:
-    build(tmp_path)
-    applied(tmp_path, PINNING)
-    reboot(tmp_path, {40: 40, 41: 41})
-    script = tmp_path / "root" / SCRIPT.lstrip("/")
-    script.write_text(script.read_text().replace("${1-}", str(tmp_path / "root")).replace("${2-20}", "2"))
-    # A pass that takes as long as the whole wait is the last one but one.
-    waiting = f'sleep() {{ echo >> "{tmp_path}/slept"; command sleep 2; }}; . "$0"'
-    done = subprocess.run(["sh", "-c", waiting, str(script)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, f"missing: {DRIVE}/nvme0q0\n")
-    assert len((tmp_path / "slept").read_text()) == 1
-
-
-def test_an_exported_value_that_is_in_place_names_its_interrupt(tmp_path: Path) -> None:
-    build(tmp_path)
-    make_tree(tmp_path / "root", {"/proc/irq/40/smp_affinity_list": "4-7\n"})
-    exported = collect_settings(host(tmp_path), planned(tmp_path, PINNING), hostname=None, senses={})
-    probes = {one.tunable: one.probe for one in exported.settings}
-    for number in (40, 41):
-        probe = probes[f"irq:{number}:affinity"]
-        assert isinstance(probe, ReadFile)
-        assert probe.identity is not None
-        assert probe.identity[1] == NAMES[number]
-
-
-def random_function(random: Random) -> tuple[dict[str, str], list[int]]:
-    """The files of a PCI function with some interrupts, by vectors or by a line, and their numbers."""
-    parts = ("eth", "nvme", "q", "-", "TxRx", "0", "1", "12", "@pci:", " ", ",", "é", "\\", "%s", "[x]", "\n")
-    device = f"{DEVICES}/{PORT}"
-    files: dict[str, str] = {}
-    numbers = random.sample(range(1, 200), random.randint(0, 5))
-    shown = random.random() < 0.7
-    lines = ["     CPU0"]
-    for number in numbers:
-        name = "".join(random.choices(parts, k=random.randint(0, 4)))
-        if random.random() < 0.4:
-            name = random.choice(("eth0-TxRx-0", "eth0-TxRx-1", "nvme0q0", "nvme1q0"))
-        files |= {f"{device}/msi_irqs/{number}": "msi", f"/proc/irq/{number}/smp_affinity_list": f"{number}\n"}
-        if shown:
-            files[f"/sys/kernel/irq/{number}/actions"] = f"{name}\n"
-        lines.append(f" {number}: 7  PCI-MSI {number}-edge  {name.splitlines()[0] if name.strip() else ''}")
-    if not numbers and random.random() < 0.5:
-        files |= {f"{device}/irq": "17\n", "/proc/irq/17/smp_affinity_list": "1\n"}
-        files["/sys/kernel/irq/17/actions"] = "ahci[0000:00:1f.2]\n"
-        numbers = [17]
-    files["/proc/interrupts"] = "\n".join(lines) + "\n"
-    files[BOOT] = "boot-1\n"
-    return files, numbers
-
-
-@pytest.mark.thorough
-def test_both_engines_find_the_same_interrupt(tmp_path: Path) -> None:
-    random = Random(7)
-    examples: list[tuple[str, ReadFile]] = []
-    identities: list[Identity] = [
-        (f"{DEVICES}/{PORT}", name, place, *boot)
-        for name in ("eth0-TxRx-0", "eth7-TxRx-0", "nvme3q0", "ahci_0000:00:1f.2_")
-        for place in ("1/1", "2/2")
-        for boot in ((), ("boot=boot-1",), ("boot=boot-0",))
-    ]
-    for number in range(50):
-        files, numbers = random_function(random)
-        root = make_tree(tmp_path / str(number), files)
-        own = [identity for one in numbers if (identity := read_identity(host_of(root), one))]
-        for identity in [*own, *random.sample(identities, 2)]:
-            path = f"/proc/irq/{random.choice([9, *numbers])}/smp_affinity_list"
-            examples.append((str(root), ReadFile(path, identity=identity)))
-        # What has an identity is found by it.
-        for one in numbers:
-            identity = read_identity(host_of(root), one)
-            if identity is not None:
-                found = observe(host_of(root), ReadFile("/proc/irq/9/smp_affinity_list", identity=identity))
-                assert not isinstance(found, Missing)
-                assert found == (f"{one}" if one != 17 or "msi" in str(files) else "1")
-    ours = [plain(observe(host_of(Path(root)), probe)) for root, probe in examples]
-    assert {one == NOTHING for one in ours} == {True, False}
-    for shell in SHELLS:
-        assert read_batch(shell, examples) == ours
-
-
-def test_interrupts_that_were_in_place_need_no_file_after_others_got_one(tmp_path: Path) -> None:
-    build(tmp_path)
-    make_tree(tmp_path / "root", {"/proc/irq/41/smp_affinity_list": "4-7\n"})
-    assert {one.tunable for one in planned(tmp_path, PINNING).changes} == {"irq:40:affinity", "irq:50:affinity"}
-    applied(tmp_path, PINNING)
-    assert planned(tmp_path, PINNING).is_empty

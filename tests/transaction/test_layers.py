@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from advisor.errors import UsageError
-from advisor.host import Host, Step, WriteFile
-from advisor.planning.records import Change
+from advisor.host import Host, Step
 from advisor.transaction.journal import Store, first_seen
 from advisor.transaction.layers import layers_by_tunable
-from advisor.transaction.status import rollback_transactions, verify_transactions
+from advisor.transaction.status import verify_transactions
 from advisor.transaction.verify import find_drift
 from tests.transaction.layered import BASE, LLTTAB, apply, at_boot, build, live, plan_of, store_of
 from tests.transaction.system import roll_back_locked
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import listing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from advisor.planning.records import Change
 
 SWAP, QUEUE, HIGH, LOW = "sysctl:vm.swappiness", "sysctl:net.core.somaxconn", "llt:highwater", "llt:rporthighwater"
 PAGES = "thp:khugepaged/pages_to_scan"
@@ -52,24 +55,6 @@ def test_in_any_order_the_others_stay_in_force_and_all_is_as_before_in_the_end(t
         assert find_drift(host, store.read_records()) == ()
     assert listing(tmp_path / "root") == before
     assert first_seen(store.read_records()) == {}
-
-
-def test_taking_out_the_middle_writes_only_what_no_other_holds(tmp_path: Path) -> None:
-    host, store = three(tmp_path)
-    steps: list[Step] = []
-    found = out(recording(host, steps), store, "0002")
-    assert found == {
-        SWAP: "passed",
-        LOW: "passed",
-        HIGH: "restored",
-        PAGES: "restored",
-        "/etc/llttab": "restored",
-        "/etc/sysctl.d/90-advisor.0001-mid.conf": "restored",
-        "/etc/tmpfiles.d/advisor-mid.conf": "restored",
-    }
-    assert [step.value for step in steps if isinstance(step, WriteFile)] == ["4096"]
-    assert dict(store.find_record("2").passed) == {SWAP: "0003", LOW: "0003", "/etc/llttab": "0003"}
-    assert {name: one.before for name, one in held(store, "0003").items()} == {SWAP: "10", QUEUE: "8192", LOW: "100"}
 
 
 def held(store: Store, identity: str) -> dict[str, Change]:
@@ -114,17 +99,6 @@ def test_a_value_that_two_want_stays_when_the_first_is_taken_out(tmp_path: Path)
     assert (live(host), at_boot(tmp_path)) == (wanted, wanted)
     assert set(out(host, store, "2").values()) == {"restored"}
     assert listing(tmp_path / "root") == before
-
-
-def test_lines_that_somebody_else_wrote_since_stay_in_a_shared_file(tmp_path: Path) -> None:
-    host, store = three(tmp_path)
-    table = tmp_path / "root/etc/llttab"
-    table.write_text(table.read_text().replace("set-node a", "set-node b") + "\ninclude 0-1\n")
-    assert out(host, store, "2")["/etc/llttab"] == "restored"
-    assert table.read_text() == (
-        "set-node b\n# flow control\nset-flow highwater:1000\nlink eth1 eth1 - ether - -\n"
-        "set-flow rporthighwater:1700\ninclude 0-1\n"
-    )
 
 
 def test_a_line_of_its_own_that_somebody_else_changed_is_kept_and_told(tmp_path: Path) -> None:
@@ -185,16 +159,3 @@ def test_the_script_of_a_lower_layer_keeps_what_a_later_one_holds_and_names_it(
     done = run_script(store.script_path("0001"), tmp_path, shell=shell)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (live(host), (tmp_path / "root/etc/llttab").read_text()) == (BASE, LLTTAB)
-
-
-def test_a_profile_is_as_good_as_the_id_where_one_alone_has_it_in_force(tmp_path: Path) -> None:
-    host, store = three(tmp_path)
-    assert verify_transactions(host, "mid", store).records == (store.find_record("2"),)
-    ((record, _),) = rollback_transactions(host, "mid", everything=False, force=False, store=store)
-    assert record.id == "0002"
-    with pytest.raises(UsageError, match="there is no transaction 'mid'"):
-        verify_transactions(host, "mid", store)
-    apply(host, store, "zeta", {LOW: "150"})
-    with pytest.raises(UsageError, match="zeta is active more than once: 0001, 0004") as caught:
-        rollback_transactions(host, "zeta", everything=False, force=False, store=store)
-    assert caught.value.hint == "name one of these ids"

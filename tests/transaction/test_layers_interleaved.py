@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable
-from pathlib import Path
-from random import Random
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from advisor.host import Host
-from advisor.transaction.journal import Record, Store
 from advisor.transaction.rollback import recover_unfinished, roll_back
-from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.verify import find_drift
 from tests.transaction.queues import LINK, WAYS, applied, back, build, call, state
 from tests.transaction.system import roll_back_locked, store_of
 from tests.transaction.test_channels import Dying
 from tests.transaction.test_script import SHELLS, run_script
 from tests.transaction.test_transaction import in_child
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+    from random import Random
+
+    from advisor.host import Host
+    from advisor.transaction.journal import Record, Store
+    from advisor.transaction.side_effects import ItemOutcome
 
 CHANNELS, XPS, RPS = f"link:{LINK}:channels.combined", f"link:{LINK}:xps.tx-1", f"link:{LINK}:rps.rx-0"
 PLACES = {XPS: "tx-1/xps_cpus", RPS: "rx-0/rps_cpus", f"link:{LINK}:xps.tx-0": "tx-0/xps_cpus"}
@@ -58,31 +62,6 @@ def test_a_queue_that_a_later_layer_sets_keeps_its_value_when_the_channels_go_ba
     assert state(tmp_path) == before
 
 
-@pytest.mark.parametrize("order", ["123", "132", "213", "231", "312", "321"])
-def test_three_layers_out_in_any_order(tmp_path: Path, order: str) -> None:
-    host, store, before = layers(tmp_path, {XPS: "0-2"}, {CHANNELS: "2"}, {XPS: "0-1"})
-    wanted = {"1": 7, "2": None, "3": 3}
-    for number in order:
-        found = out(host, store, number)
-        assert all(one.is_back for one in found.values()), found
-        del wanted[number]
-        last = list(wanted.values())[-1:]
-        if last not in ([], [None]):
-            assert [queue(tmp_path, XPS)] == last
-    assert state(tmp_path) == before
-
-
-@pytest.mark.parametrize("order", ["12", "21"])
-@pytest.mark.parametrize("counts", [("2", "8"), ("8", "2"), ("2", "3")])
-def test_channels_in_two_layers(tmp_path: Path, counts: tuple[str, str], order: str) -> None:
-    """Queues that the first took away are known to the first alone."""
-    host, store, before = layers(tmp_path, {CHANNELS: counts[0]}, {CHANNELS: counts[1]})
-    for number in order:
-        found = out(host, store, number)
-        assert all(one.is_back for one in found.values()), found
-    assert state(tmp_path) == before
-
-
 def test_what_somebody_set_in_between_is_theirs_where_it_can_be(tmp_path: Path) -> None:
     host, store, _ = layers(tmp_path, {CHANNELS: "2"})
     before = (tmp_path / "root/run/table").read_text()
@@ -96,12 +75,6 @@ def test_what_somebody_set_in_between_is_theirs_where_it_can_be(tmp_path: Path) 
     now = state(tmp_path)
     assert (now["channels"], now["queues"]["tx-0/xps_cpus"]) == ("4\n", 255)  # type: ignore[index]
     assert "8 4 0 4" in found[f"link:{LINK}:rss"].detail, "a table of two queues is none for four"
-
-
-def test_drift_by_a_later_layer_is_told_by_its_name(tmp_path: Path) -> None:
-    host, store, _ = layers(tmp_path, {XPS: "0-2"}, {CHANNELS: "2"})
-    (drift,) = find_drift(host, store.read_records())
-    assert (drift.transaction, drift.what, drift.reason) == ("0001", XPS, "side effect of 0002")
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])

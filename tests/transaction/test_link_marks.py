@@ -8,8 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,6 +19,10 @@ from tests.transaction.veth import ADVISOR
 from tests.tunables.form_shell import SHELLS
 from tests.tunables.test_link_live import Namespace
 from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
 CASES = cases(__file__)
 
@@ -160,16 +163,6 @@ def test_our_link_is_restored_under_any_name_and_no_other(place: Place, change: 
         assert code == 5, said
         for name in place.values():
             assert line_of(said, name, "the one that is meant is gone" if change == "made-again" else "is not there")
-
-
-@pytest.mark.parametrize("way", ["command", "dash", "apply-script"])
-def test_a_link_that_has_its_name_again_is_restored(place: Place, way: str) -> None:
-    before = place.state()
-    place.put_in(place.values(), way)
-    place.out("ip link set v0 down; ip link set v0 name w0; ip link set w0 name v0; ip link set v0 up")
-    code, said = place.back(way)
-    assert (code, place.state()) == (0, before), said
-    assert "now named" not in said
 
 
 WIDE = {

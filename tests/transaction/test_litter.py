@@ -9,14 +9,16 @@ import os
 import shutil
 import signal
 import sys
-import zlib
-from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.transaction.veth import ADVISOR, Veth, veth
 from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
 KEY = "net.ipv4.tcp_fin_timeout"
@@ -100,30 +102,6 @@ def test_killed_at_any_write_nothing_is_left(host: Booted, first: int) -> None:
 
 def changed(before: dict[str, object], now: dict[str, object]) -> list[str]:
     return [name for name in {*before, *now} if before.get(name) != now.get(name)]
-
-
-def test_a_boot_unit_of_a_closed_transaction_goes_with_the_next_command(host: Booted) -> None:
-    host.advisor("apply", "fin", "--yes", "--confirm-within", "0")
-    before = everything(host)
-    units = host.where / "etc/systemd/system"
-    name = next(iter(unit_names(host)))
-    wants = units / "sysinit.target.wants"
-    for ending in ("command", "script"):
-        wants.mkdir(exist_ok=True)
-        (units / name).write_text(f"ExecStart=/bin/sh {host.store}/transactions/0001/watch.sh --boot\n")
-        (wants / name).symlink_to(f"../{name}")
-        (units / f".{name}.advisor.new").write_text("[Unit]")
-        if ending == "command":
-            host.advisor("apply", "fin", "--yes", "--confirm-within", "0")
-            assert {**everything(host), str(wants): None} == {**before, str(wants): None}
-        else:
-            assert host.call("sh", str(host.store / "transactions/0001/rollback.sh")).returncode == 0
-            assert not (units / name).exists()
-            assert not (wants / name).is_symlink()
-
-
-def unit_names(host: Booted) -> list[str]:
-    return [f"advisor-watchdog-{zlib.crc32(os.fsencode(str(host.store))):08x}-0001-boot.service"]
 
 
 def test_a_standard_output_that_is_full_ends_no_change(host: Booted) -> None:

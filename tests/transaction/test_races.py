@@ -12,15 +12,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from advisor.errors import AdvisorError, BusyError
-from advisor.host import Host
-from advisor.report.documents import status_document
-from advisor.report.transaction import status_text
-from advisor.transaction.journal import Store
-from advisor.transaction.status import host_status, rollback_transactions, verify_transactions
+from advisor.transaction.status import rollback_transactions, verify_transactions
 from tests.transaction.layered import apply, build, host_at, live
 from tests.transaction.system import LLTCONFIG
 from tests.transaction.test_layers import HIGH
@@ -28,6 +25,10 @@ from tests.transaction.test_script import SHELLS, path_without, run_script
 from tests.transaction.test_script_notes import host_files, store_in
 from tests.trees import make_command
 from tests.waiting import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from advisor.host import Host
+    from advisor.transaction.journal import Store
 
 # Stops at the call of that number, until it is let go on; who comes meanwhile is not stopped.
 STEERED = """
@@ -199,17 +200,6 @@ def test_a_value_that_another_sets_right_before_a_step_is_not_overwritten(tmp_pa
     assert kept >= 2
 
 
-def test_the_refusal_names_the_holder(tmp_path: Path) -> None:
-    where = first_applied(tmp_path / "one")
-    store = store_in(where)
-    with store.hold_lock():
-        for shell in SHELLS:
-            done = run_script(store.script_path("0001"), where, shell=shell)
-            assert done.returncode == 3
-            assert f"another transaction is under way (process {os.getpid()}, since " in done.stderr
-    assert live(host_at(where))[HIGH] == "1000"
-
-
 def run_without_flock(where: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     words = ["dash", str(store_in(where).script_path("0001")), "--root", str(where / "root")]
     return subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=60)
@@ -242,18 +232,3 @@ def test_a_lock_that_a_kill_has_left_holds_nobody_up(tmp_path: Path) -> None:
         assert ACTS[name](where) == 0
         with store.hold_lock():
             assert not (store.directory / "lock.d").exists()
-
-
-def test_a_transaction_whose_process_is_at_work_is_not_called_interrupted(tmp_path: Path) -> None:
-    where = first_applied(tmp_path / "one")
-    with stopped(where, ACTS["apply"], 5) as is_stopped:
-        assert is_stopped
-        found = host_status(host_at(where), store_in(where))
-        (record,) = found.unfinished
-        assert record.process is not None
-        text = status_text(found, width=80, color=False)
-        assert f"running, process {record.process}" in text
-        assert "Interrupted" not in text
-        assert "advisor rollback\n" not in text
-        assert status_document(found)["transactions"][-1]["process"] == record.process  # type: ignore[index]
-    assert host_status(host_at(where), store_in(where)).unfinished == ()

@@ -7,15 +7,13 @@ import hashlib
 import re
 import shlex
 import subprocess
-from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.shell.data_file import escape_field, make_data, make_records
-from advisor.shell.quote import LINK
 from advisor.shell.rollback_script import self_contained_script
 from advisor.transaction.watchdog import watch_text
 from tests.exporters.apply_script.stage import Stage
@@ -25,12 +23,15 @@ from tests.transaction.test_script import SHELLS, applied_script, reload_stand_i
 from tests.trees import listing
 from tests.tunables.form_shell import functions
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
 each_shell = pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 fields = st.text(st.characters(codec="utf-8", exclude_characters="\0")) | st.text(
     "\\\n\t\r '\"$`-%L0n;|\x01\x81\u00e4\U0001f300", max_size=12
 )
 records = st.lists(st.lists(fields, min_size=1, max_size=6), min_size=1, max_size=6)
-AT_ONCE = ("apply", "--confirm-within", "0")
 PRINT = '\nshow() { printf \'%s\\0\' "$#" "$@"; }\n'
 
 
@@ -56,13 +57,6 @@ def test_the_shell_reads_what_python_wrote(shell: list[str]) -> None:
     check()
     hostile = [["-n", "--", "-e x\\c", "\udcff\udc81", "", "a\\L", "\\", "\n\n", "*", "~", "$(id)", ""]]
     assert printed_fields(shell, hostile) == ["12", *hostile[0]]
-
-
-@each_shell
-@pytest.mark.parametrize("link", ["eth0", "a\\L", "\\0101", "%s*", "-\u00e4'"])
-def test_the_name_of_a_link_is_filled_in_as_it_is(shell: list[str], link: str) -> None:
-    listed = [[f"/sys/class/net/{LINK}/mtu", LINK, f"{LINK}{LINK}", f"\\{LINK}\\L"]]
-    assert printed_fields(shell, listed, link) == ["4", *(one.replace(LINK, link) for one in listed[0])]
 
 
 def test_the_apply_script_escapes_as_python_does(tmp_path: Path) -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from advisor.host import Host
-from advisor.shell.rollback_script import self_contained_script
 from advisor.transaction.journal import Confirmed, Store, encode_entry
-from advisor.transaction.layers import data_of
 from advisor.transaction.status import host_status, rollback_transactions, verify_transactions
 from tests.transaction.layered import BASE, LLTTAB, apply, build, live
-from tests.transaction.test_layers import HIGH, LOW, QUEUE, SWAP, A, C, out
+from tests.transaction.test_layers import HIGH, LOW, QUEUE, SWAP
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import listing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from advisor.host import Host
 
 each_shell = pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 
@@ -46,18 +48,6 @@ def note(store: Store, identity: str) -> Path:
 
 
 @each_shell
-def test_scripts_from_the_last_to_the_first_put_every_layer_back(tmp_path: Path, shell: list[str]) -> None:
-    build(tmp_path)
-    before = host_files(tmp_path)
-    host, store = two(tmp_path)
-    apply(host, store, "cc", C)
-    for identity in ("0003", "0002", "0001"):
-        code, said = run(store, tmp_path, identity, shell=shell)
-        assert code == 0, said
-    assert (live(host), host_files(tmp_path)) == (BASE, before)
-
-
-@each_shell
 def test_before_the_later_one_is_back_the_earlier_keeps_what_it_holds(tmp_path: Path, shell: list[str]) -> None:
     host, store = two(tmp_path)
     for options in ((), ("--force",)):
@@ -70,26 +60,6 @@ def test_before_the_later_one_is_back_the_earlier_keeps_what_it_holds(tmp_path: 
     assert run(store, tmp_path, "0002", shell=shell)[0] == 0
     assert run(store, tmp_path, "0001", shell=shell)[0] == 0
     assert (live(host), (tmp_path / "root/etc/llttab").read_text()) == (BASE, LLTTAB)
-
-
-def test_of_two_above_it_names_the_one_that_still_holds(tmp_path: Path) -> None:
-    host, store = two(tmp_path)
-    apply(host, store, "cc", {SWAP: "30"})
-    assert run(store, tmp_path, "0003")[0] == 0
-    code, said = run(store, tmp_path, "0001")
-    assert code == 5
-    assert f"{SWAP}: held by the later transaction 0002" in said
-    assert "0003" not in said
-
-
-def test_what_only_the_one_that_is_back_held_waits_for_the_other(tmp_path: Path) -> None:
-    host, store = build(tmp_path), store_in(tmp_path)
-    for profile, wanted in (("aa", {SWAP: "10", QUEUE: "8192"}), ("bb", {SWAP: "20"}), ("cc", {QUEUE: "9000"})):
-        apply(host, store, profile, wanted)
-    assert run(store, tmp_path, "0003")[0] == 0
-    code, said = run(store, tmp_path, "0001")
-    assert (code, live(host)) == (5, {**BASE, SWAP: "20", QUEUE: "8192"})
-    assert f"{QUEUE}: restored when the later transaction 0002 is rolled back" in said
 
 
 def test_advisor_knows_what_the_script_did(tmp_path: Path) -> None:
@@ -110,27 +80,6 @@ def test_advisor_knows_what_the_script_did(tmp_path: Path) -> None:
     assert store.find_record("2").why_undone == "rolled back by its rollback script"
 
 
-def test_after_a_script_advisor_writes_the_others_anew_at_the_next_change(tmp_path: Path) -> None:
-    host, store = two(tmp_path)
-    run(store, tmp_path, "0002")
-    apply(host, store, "cc", {"thp:khugepaged/pages_to_scan": "512"})
-    rollback_transactions(host, "3", everything=False, force=False, store=store)
-    shutil.rmtree(store.script_path("0002").parent)
-    (tmp_path / "root/proc/sys/vm/swappiness").write_text("20\n")
-    code, said = run(store, tmp_path, "0001")
-    assert code == 5
-    assert "modified externally (20)" in said, "and not a transaction that is long gone"
-
-
-def test_put_back_by_advisor_counts_as_well_where_the_script_is_an_old_one(tmp_path: Path) -> None:
-    host, store = two(tmp_path)
-    old = store.script_path("0001").with_name("rollback.data").read_bytes()
-    out(host, store, "2")
-    store.write_script("0001", old)
-    assert run(store, tmp_path, "0001")[0] == 0
-    assert live(host) == BASE
-
-
 def test_a_partial_rollback_leaves_no_note_and_force_does(tmp_path: Path) -> None:
     host, store = two(tmp_path)
     (tmp_path / "root/proc/sys/vm/swappiness").write_text("77\n")
@@ -142,16 +91,6 @@ def test_a_partial_rollback_leaves_no_note_and_force_does(tmp_path: Path) -> Non
     assert store.find_record("2").state == "rolled-back"
     assert run(store, tmp_path, "0001")[0] == 0
     assert live(host) == BASE
-
-
-def test_what_advisor_kept_and_the_script_put_back_is_back(tmp_path: Path) -> None:
-    host, store = build(tmp_path), store_in(tmp_path)
-    apply(host, store, "aa", {SWAP: "10"})
-    (tmp_path / "root/proc/sys/vm/swappiness").write_text("77\n")
-    assert out(host, store, "1")[SWAP] == "kept"
-    assert store.find_record("1").state == "partly-rolled-back"
-    assert run(store, tmp_path, "0001", "--force")[0] == 0
-    assert (store.find_record("1").state, store.find_record("1").kept) == ("rolled-back", ())
 
 
 def test_killed_anywhere_a_note_is_there_only_when_all_is_back(tmp_path: Path) -> None:
@@ -217,13 +156,3 @@ def test_what_came_into_the_journal_since_counts_more_than_a_note(tmp_path: Path
     assert store.find_record("2").state == "applied"
     assert run(store, tmp_path, "0001")[0] == 5
     assert live(host)[HIGH] == "1000"
-
-
-def test_a_copy_of_the_script_notes_it_as_well(tmp_path: Path) -> None:
-    host, store = build(tmp_path), store_in(tmp_path)
-    apply(host, store, "aa", A)
-    record, place = store.find_record("1"), store.script_path("0001").parent
-    data = data_of(record, (record,), directory=str(place).removeprefix(str(tmp_path / "root")))
-    (tmp_path / "copy.sh").write_text(self_contained_script(data, record.plan.profiles, record.fingerprint))
-    assert run_script(tmp_path / "copy.sh", tmp_path).returncode == 0
-    assert store.find_record("1").by_script

@@ -9,20 +9,23 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import pytest
 
-from advisor.host import Host
 from advisor.planning.records import FileChange, Plan
 from tests.exporters.apply_script.stage import Stage
 from tests.transaction.system import build, plan_of
 from tests.transaction.test_script import SHELLS, applied_script_of
 from tests.trees import STANDARD_PATH, make_command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from advisor.host import Host
 
 USER: Final = 4711
 OLD, NEW, SECRET = b"old\n", b"new\n", b"only root's\n"
@@ -181,40 +184,6 @@ def test_a_file_that_was_not_there_is_removed_with_the_rights_of_the_user(
     assert run(script, tmp_path, shell).returncode == 0
     assert os.listdir(file_of(tmp_path).parent) == []
     assert run(script, tmp_path, shell).returncode == 3
-
-
-def without(where: Path, *names: str) -> None:
-    """These tools are broken on this host, wherever they lie."""
-    for name in names:
-        make_command(where / "bin", name, "exit 127")
-
-
-@pytest.mark.parametrize("missing", [("timeout",), ("setsid",), ("env",)])
-def test_where_no_tool_can_do_it_the_file_is_named(tmp_path: Path, missing: tuple[str, ...]) -> None:
-    script = world(tmp_path, OLD, owner=USER)
-    without(tmp_path, *missing)
-    done = run(script, tmp_path, SHELLS[0])
-    assert (done.returncode, file_of(tmp_path).read_bytes()) == (5, NEW)
-    assert "users other than root can change" in done.stdout
-    assert "by hand: advisor rollback" in done.stdout
-
-
-@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
-@pytest.mark.parametrize(("mode", "owner"), [(0o775, 0), (0o757, 0), (0o755, USER), (0o775, USER)])
-def test_once_all_is_restored_the_script_has_nothing_to_do(
-    tmp_path: Path, shell: list[str], mode: int, owner: int
-) -> None:
-    """By whomever it was restored: `advisor rollback`, or somebody's hand."""
-    script = world(tmp_path, OLD)
-    (tmp_path / "root/srv").chmod(mode)
-    os.chown(tmp_path / "root/srv", owner, owner)
-    os.chown(tmp_path / "root/srv/app", owner, owner)
-    first = run(script, tmp_path, shell)
-    assert first.returncode == 5, first.stdout
-    file_of(tmp_path).write_bytes(OLD)
-    second = run(script, tmp_path, shell)
-    assert second.returncode == 3, second.stdout
-    assert "/srv/app/app.conf is as before" in second.stdout
 
 
 def test_a_user_who_stops_what_writes_for_it_is_not_waited_for(tmp_path: Path) -> None:

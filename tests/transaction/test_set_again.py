@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from advisor.host import Host
-from advisor.transaction.journal import Store
 from advisor.transaction.layers import layers_by_tunable
 from advisor.transaction.status import rollback_transactions, verify_transactions
 from advisor.transaction.verify import find_drift
@@ -15,6 +13,12 @@ from tests.transaction.layered import BASE, apply, at_boot, build, live
 from tests.transaction.test_layers import HIGH, QUEUE, SWAP, out
 from tests.transaction.test_script import run_script
 from tests.transaction.test_script_notes import host_files, store_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from advisor.host import Host
+    from advisor.transaction.journal import Store
 
 WANTED = {SWAP: "31", QUEUE: "8192", HIGH: "1000"}
 
@@ -43,37 +47,6 @@ def test_putting_all_back_ends_where_it_began(tmp_path: Path, by_hand: bool) -> 
         found = rollback_transactions(host, None, everything=True, force=False, store=store)
         assert all(one.is_back for _, outcomes in found for one in outcomes)
     assert (live(host), at_boot(tmp_path), host_files(tmp_path)) == (BASE, BASE, before)
-
-
-def test_putting_it_back_alone_gives_what_the_earlier_one_holds_and_says_so(tmp_path: Path) -> None:
-    host, store = drifted(tmp_path)
-    apply(host, store, "aa", WANTED)
-    ((_, outcomes),) = rollback_transactions(host, None, everything=False, force=False, store=store)
-    assert {(one.what, one.state, one.detail) for one in outcomes} >= {
-        (SWAP, "already", "lower layer 0001 holds it at 31")
-    }
-    assert (live(host), at_boot(tmp_path)) == ({**BASE, **WANTED}, {**BASE, **WANTED})
-    assert [record.id for record in store.read_records() if record.is_active] == ["0001"]
-
-
-def test_the_earlier_one_taken_out_first_it_is_in_force_and_goes_back_to_before_both(tmp_path: Path) -> None:
-    host, store = drifted(tmp_path)
-    apply(host, store, "aa", WANTED)
-    assert set(out(host, store, "1").values()) <= {"passed", "restored"}
-    assert live(host)[SWAP] == "31"
-    out(host, store, "2")
-    assert (live(host)[SWAP], at_boot(tmp_path)[SWAP]) == (BASE[SWAP], BASE[SWAP])
-
-
-def test_it_can_take_its_own_place(tmp_path: Path) -> None:
-    host, store = build(tmp_path), store_in(tmp_path)
-    apply(host, store, "aa", WANTED)
-    (tmp_path / "root/proc/sys/vm/swappiness").write_text("99\n")
-    apply(host, store, "aa", WANTED, instead_of=("0001",))
-    assert [record.id for record in store.read_records() if record.is_active] == ["0002"]
-    assert find_drift(host, store.read_records()) == ()
-    out(host, store, "2")
-    assert (live(host), at_boot(tmp_path)) == (BASE, BASE)
 
 
 def test_another_profile_or_another_value_goes_back_to_what_it_found(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from advisor.transaction.journal import (
     Done,
     Entry,
     Left,
-    Record,
     Undoing,
     Undone,
     decode_journal,
@@ -112,10 +111,6 @@ def test_both_engines_read_the_same_state(tmp_path: Path, ending: str) -> None:
     assert found["no file"][0] == ("damaged" if state in state_table.UNFINISHED else state)
 
 
-def test_the_table_names_every_journal_entry() -> None:
-    assert set(state_table.STATE_AFTER) == {str(kind.__struct_config__.tag) for kind in Entry.__args__}
-
-
 @pytest.mark.parametrize("state", state_table.ALLOWED)
 def test_the_script_allows_what_the_table_allows(tmp_path: Path, state: state_table.State) -> None:
     histories = {
@@ -154,13 +149,3 @@ def test_both_engines_write_the_same_boot_unit(tmp_path: Path, directory: str) -
     assert printed == Watchdog(place, "unit").boot_unit_text()
     assert "After=sys-kernel-debug.mount\n" in printed
     assert "$" not in printed
-
-
-def test_a_record_is_active_or_unfinished_as_the_table_says(tmp_path: Path) -> None:
-    stage, begun = applied(tmp_path)
-    for ending, entries in ENDINGS.items():
-        lay_out(stage, (begun, *entries), {"pending": ""} if state_table.STATE_AFTER.get(ending) == "applying" else {})
-        if state_in_python(stage) != "damaged":
-            record: Record = stage.record()
-            assert record.is_active == (record.state in state_table.ACTIVE)
-            assert record.is_unfinished == (record.state in state_table.UNFINISHED)

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from advisor.errors import CommandError, RefusedError, RestoredError, UsageError
 from advisor.host import Host, PutFile, Step, WriteFile
-from advisor.operations.transactions import apply_profiles
-from advisor.report.layers import layers_document
 from advisor.report.steps import steps_text
 from advisor.report.transaction import status_text
 from advisor.transaction.apply import apply_plan
-from advisor.transaction.journal import Store
-from advisor.transaction.layers import ownership_of, preview_replaced, replacement_notes
+from advisor.transaction.layers import preview_replaced
 from advisor.transaction.requests import active_by_name
 from advisor.transaction.rollback import recover_unfinished, roll_back
 from advisor.transaction.status import Status
-from advisor.transaction.verify import find_drift
-from tests.transaction import system
 from tests.transaction.layered import BASE, apply, at_boot, build, live, plan_of, store_of
 from tests.transaction.test_layers import HIGH, LOW, PAGES, QUEUE, SWAP, out
-from tests.trees import listing, make_tree
+from tests.trees import listing
+
+if TYPE_CHECKING:
+    from advisor.transaction.journal import Store
 
 A = {SWAP: "10", QUEUE: "8192", HIGH: "1000", PAGES: "512"}
 B = {SWAP: "10", QUEUE: "16384", HIGH: "1000", LOW: "900"}
@@ -96,15 +95,6 @@ def test_a_value_that_is_refused_leaves_the_first_in_force_as_it_was(tmp_path: P
         assert store.find_record("1").state == "applied"
 
 
-def test_at_least_is_asked_of_what_is_there_without_the_first(tmp_path: Path) -> None:
-    """The first had raised it further than the second wants: it comes down to what the second wants."""
-    host, store = build(tmp_path), store_of(tmp_path)
-    apply(host, store, "one", {QUEUE: "65536"})
-    held = ownership_of(store.read_records(), ("0001",))
-    assert held.value_underneath(QUEUE, "65536") == "4096"
-    assert ownership_of(store.read_records()).value_underneath(QUEUE, "65536") == "65536"
-
-
 def waits(store: Store, identity: str) -> Path:
     """Make a transaction one that waits for confirmation, by the files of its watchdog."""
     directory = store.script_path(identity).parent
@@ -149,65 +139,6 @@ def test_what_is_not_in_force_has_no_place_to_take(tmp_path: Path) -> None:
         active_by_name(store, ["one"])
 
 
-@pytest.mark.parametrize("is_over", [True, False])
-def test_the_next_apply_says_who_had_put_it_back(tmp_path: Path, is_over: bool) -> None:
-    host, store = system.build(tmp_path), store_of(tmp_path)
-    done = apply_profiles(host, ["socket-buffers-8m"], {}, store=store)
-    assert done.record is not None
-    place = store.script_path("0001").parent
-    if is_over:
-        out(host, Store(str(tmp_path / "state")), "1")
-        journal = (place / "journal").read_bytes().splitlines(keepends=True)
-        (place / "journal").write_bytes(b"".join(journal[:-2]))
-        (place / "length").unlink()
-        (place / "outcome").write_text("0 1772374500 nobody confirmed it in time\nrestored /etc/x: removed\n")
-    else:
-        (place / "pending").write_text("")
-    said: list[str] = []
-    apply_profiles(host, ["socket-buffers-8m"], {}, store=store, progress=said.append)
-    first = "was rolled back by its watchdog (nobody confirmed it in time)" if is_over else "was not finished ("
-    assert said[0].startswith(f"0001 {first}")
-    assert said[0].endswith("): rolled back")
-
-
-def test_a_shipped_profile_takes_the_place_of_another(tmp_path: Path) -> None:
-    """From the names on, as the command does it: what both want is not written."""
-    host, store = system.build(tmp_path), store_of(tmp_path)
-    make_tree(tmp_path / "root", {"/proc/sys/net/core/rmem_default": "212992\n", "/proc/sys/net/core/wmem_max": "1\n"})
-    before = listing(tmp_path / "root")
-    first = apply_profiles(host, ["socket-buffers-8m"], {}, store=store)
-    assert first.record is not None
-    watching = Watching(host)
-    watching.watches = False
-    done = apply_profiles(watching, ["socket-buffers-8m"], {}, store=store, instead_of=["socket-buffers-8m"])
-    assert [step for step in watching.steps if not isinstance(step, PutFile)] == []
-    assert [record.id for record, _ in done.taken_out] == ["0001"]
-    assert store.find_record("2").is_active
-    out(host, store, "2")
-    assert listing(tmp_path / "root") == before
-
-
-def test_the_place_of_two_is_taken_without_a_value_in_between(tmp_path: Path) -> None:
-    build(tmp_path)
-    before = listing(tmp_path / "root")
-    host, store = build(tmp_path), store_of(tmp_path)
-    apply(host, store, "one", {SWAP: "10", QUEUE: "8192"})
-    apply(host, store, "two", {SWAP: "20", HIGH: "1000"})
-    plan = plan_of(host, store, "three", {QUEUE: "16384"}, instead_of=("0001", "0002"))
-    first, second = replacement_notes(store.read_records(), plan)
-    file = "/etc/sysctl.d/90-advisor-one.conf is removed"
-    assert first.endswith(
-        f"0001 (one), which is rolled back once this one is confirmed; what it alone holds is restored ({file})"
-    )
-    assert f"{SWAP} 20 → 60" in second
-    watching = Watching(host)
-    apply(watching, store, "three", {QUEUE: "16384"}, instead_of=("0001", "0002"))
-    assert {str(seen[SWAP]) for seen in watching.seen} == {"20", "60"}
-    assert live(host) == {**BASE, QUEUE: "16384"}
-    out(host, store, "3")
-    assert listing(tmp_path / "root") == before
-
-
 @pytest.mark.parametrize("wanted", [B, {QUEUE: "16384"}, {PAGES: "512", HIGH: "2000"}])
 def test_what_it_will_do_is_what_it_does(tmp_path: Path, wanted: dict[str, str]) -> None:
     host, store = build(tmp_path), store_of(tmp_path)
@@ -231,26 +162,3 @@ def test_what_it_will_do_is_what_it_does(tmp_path: Path, wanted: dict[str, str])
             assert f"rm -f {step.path}\n" in text or f" > {step.path}" in text
     assert "rm -f /etc/sysctl.d/90-advisor-one.conf\n" in text
     assert "of 0001 (one), which is rolled back once this is confirmed" in text
-
-
-def test_where_only_the_old_one_goes_a_dry_run_says_so(tmp_path: Path) -> None:
-    host, store = build(tmp_path), store_of(tmp_path)
-    apply(host, store, "one", A)
-    apply(host, store, "two", {QUEUE: "16384"})
-    made = plan_of(host, store, "two", {QUEUE: "16384"}, instead_of=("0001",))
-    assert made.is_empty
-    text = steps_text(made, preview_replaced(host, made, store.read_records()))
-    assert "Nothing to do" not in text
-    assert "printf '%s\\n' 60 > /proc/sys/vm/swappiness" in text
-
-
-def test_status_shows_the_stack(tmp_path: Path) -> None:
-    host, store = build(tmp_path), store_of(tmp_path)
-    apply(host, store, "one", A)
-    apply(host, store, "two", B)
-    status = Status(store.read_records(), find_drift(host, store.read_records()))
-    text = status_text(status, width=100, color=False)
-    assert "Layers, the last one active:\n" in text
-    assert "  sysctl:net.core.somaxconn: 4096 → 8192 (0001 one) → 16384 (0002 two)\n" in text
-    layers = {one["tunable"]: one["before"] for one in layers_document(store.read_records())}
-    assert layers == {SWAP: "60", QUEUE: "4096", HIGH: "200"}

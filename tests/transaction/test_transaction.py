@@ -5,23 +5,27 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from advisor.errors import BusyError, CommandError, NotRestoredError, RefusedError, RestoredError
+from advisor.errors import CommandError, NotRestoredError, RefusedError, RestoredError
 from advisor.host import Host, Step, WriteFile
 from advisor.transaction.apply import apply_plan
-from advisor.transaction.journal import Record, Store
 from advisor.transaction.rollback import recover_unfinished, roll_back
 from advisor.transaction.status import verify_transactions
 from advisor.transaction.verify import find_drift
 from tests.transaction.system import TARGETS, apply_locked, build, plan_of, roll_back_locked, store_of
 from tests.trees import listing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from advisor.transaction.journal import Record, Store
 
 ALL = range(len(TARGETS))
 
@@ -215,14 +219,6 @@ def test_what_somebody_else_set_since_is_kept_unless_forced(where: Path) -> None
     assert listing(where / "root") == before
 
 
-def test_foreign_lines_added_to_a_file_are_no_drift(where: Path) -> None:
-    host = build(where)
-    _, store = applied(where, host)
-    with (where / "root/etc/llttab").open("a") as llttab:
-        llttab.write("include 0-1\n")
-    assert find_drift(host, store.read_records()) == ()
-
-
 def test_what_somebody_set_between_two_transactions_is_not_lost_with_the_first(where: Path) -> None:
     host = build(where)
     first, store = applied(where, host)
@@ -274,48 +270,6 @@ def test_a_host_that_changed_since_the_plan_is_refused_untouched(
         apply_plan(host, plan, store)
     assert listing(where / "root") == before
     assert store.read_records() == ()
-
-
-def test_two_applies_at_once_one_is_refused_and_the_holder_named(where: Path) -> None:
-    store = store_of(where)
-    with store.hold_lock(), pytest.raises(BusyError, match=f"process {os.getpid()}"), store_of(where).hold_lock():
-        pass
-    with store_of(where).hold_lock():
-        pass
-
-
-def test_a_journal_that_cannot_be_written_means_nothing_is_changed(where: Path) -> None:
-    host = build(where)
-    before = listing(where / "root")
-    store = store_of(where)
-    with store.hold_lock():
-        (where / "state/transactions").rmdir()
-        (where / "state/transactions").symlink_to("/dev/full")
-        with pytest.raises(RefusedError, match="journal"):
-            apply_plan(host, plan_of(host), store)
-    assert listing(where / "root") == before
-
-
-def test_the_journal_filling_the_disk_half_way_puts_everything_back(
-    where: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    host = build(where)
-    before = listing(where / "root")
-    full = {"left": 5}
-    real_fsync = os.fsync
-
-    def fsync_of_a_full_disk(fd: int) -> None:
-        if os.readlink(f"/proc/self/fd/{fd}").endswith("/journal"):
-            full["left"] -= 1
-            if full["left"] < 0:
-                raise OSError(28, "No space left on device")
-        real_fsync(fd)
-
-    monkeypatch.setattr(os, "fsync", fsync_of_a_full_disk)
-    store = store_of(where)
-    with store.hold_lock(), pytest.raises(RestoredError, match="No space left"):
-        apply_plan(host, plan_of(host), store)
-    assert listing(where / "root") == before
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -7,21 +7,23 @@ import io
 import re
 import threading
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from advisor.cli import faults
 from advisor.cli.trial import watch_trial
-from advisor.errors import CommandError, RefusedError
+from advisor.errors import CommandError
 from advisor.host.signals import Interrupted
 from advisor.transaction.apply import apply_plan
-from advisor.transaction.status import rollback_transactions
 from advisor.transaction.trial import Trial
 from advisor.transaction.watchdog import Watchdog
 from tests.planning import system
 from tests.transaction.layered import apply, build, live, plan_of, store_of
 from tests.transaction.test_switch import A, waits
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_the_time_left_is_shown_until_the_transaction_is_confirmed(
@@ -62,30 +64,6 @@ def test_an_interrupted_apply_names_what_was_rolled_back(tmp_path: Path, capsys:
     assert live(host) == before
     assert faults.report_fault(stopped.value, as_json=False) == 130
     assert capsys.readouterr().err == "advisor: interrupted; everything has been rolled back (0001)\n"
-
-
-@pytest.mark.parametrize(
-    ("identity", "everything", "words"),
-    [
-        (None, False, "nothing to roll back: no transaction is active"),
-        (None, True, "nothing to roll back: no transaction is active"),
-        ("1", False, "nothing to roll back: 0001 is already rolled back"),
-        ("one", False, "nothing to roll back: no transaction of one is active"),
-    ],
-)
-def test_a_rollback_with_nothing_to_do_says_so(
-    tmp_path: Path, identity: str | None, everything: bool, words: str
-) -> None:
-    host, store = build(tmp_path), store_of(tmp_path)
-    with pytest.raises(RefusedError, match="nothing to roll back: there is no transaction"):
-        rollback_transactions(host, None, everything=everything, force=False, store=store)
-    apply(host, store, "one", A)
-    rollback_transactions(host, "1", everything=False, force=False, store=store)
-    before = live(host), store.read_records()
-    with pytest.raises(RefusedError, match=words) as refused:
-        rollback_transactions(host, identity, everything=everything, force=False, store=store)
-    assert refused.value.exit_code == 3
-    assert (live(host), store.read_records()) == before
 
 
 VALUE = "/proc/sys/vm/swappiness"

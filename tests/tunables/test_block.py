@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from advisor.errors import CommandError
-from advisor.host import Host, MemoryFiles, Missing, NoCommands, ReadFile, WriteFile, observe
+from advisor.host import Host, MemoryFiles, Missing, NoCommands, WriteFile
 from advisor.tunables import FileEdit, apply_edit, parse_tunable
 from advisor.tunables.block_identity import later_rules
 from advisor.tunables.preflight import HasPreflight, Preflight
 from tests.cases import cases
 from tests.trees import host_of, make_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CASES = cases(__file__)
 
@@ -120,16 +122,6 @@ def test_no_request_is_larger_than_the_hardware_takes(tmp_path: Path) -> None:
     assert refusal == "its hardware takes at most 1024 (max_hw_sectors_kb)"
 
 
-def test_rules_of_the_site_that_come_later_are_told(tmp_path: Path) -> None:
-    files = {
-        "/etc/udev/rules.d/99-site.rules": 'KERNEL=="sd*", ATTR{queue/scheduler}="bfq"\n',
-        "/etc/udev/rules.d/98-match.rules": 'ATTR{queue/scheduler}=="bfq", RUN+="/x"\n',
-        "/etc/udev/rules.d/60-site.rules": 'ATTR{queue/scheduler}="bfq"\n',
-    }
-    (note,) = around(make_tree(tmp_path, {**HOST, **files}), "block:sda:scheduler", "mq-deadline", "none").notes
-    assert note.startswith("/etc/udev/rules.d/99-site.rules assigns queue/scheduler after")
-
-
 # Of Ubuntu's images for Google Cloud: packaging/ubuntu/99-gce.rules of GoogleCloudPlatform guest-configs.
 GCE_RULE = (
     'SUBSYSTEM=="block", ENV{DEVTYPE}!="partition", ACTION=="add|change", ENV{ID_VENDOR}=="*Google*", '
@@ -154,23 +146,3 @@ GCE_RULE = (
 def test_a_rule_of_a_package_that_is_read_later_is_named(files: dict[str, str], named: list[str]) -> None:
     host = Host(MemoryFiles({path: text.encode() for path, text in files.items()}), NoCommands())
     assert [one.partition(" ")[0] for one in later_rules(host, "queue/scheduler")] == named
-
-
-def test_a_device_is_found_again_under_another_name(tmp_path: Path) -> None:
-    root = make_tree(tmp_path, HOST)
-    host = host_of(root)
-    identity = around(root, "block:sda:scheduler", "mq-deadline", "none").identity
-    assert identity == ("/sys/block/sda/device/wwid", "naa.6001", "single", "ID_PATH=pci-1-lun-0")
-    probe = ReadFile("/sys/block/sda/queue/nr_requests", identity=identity)
-    step = WriteFile("/sys/block/sda/queue/nr_requests", "32", identity)
-    assert observe(host, probe) == "64"
-    # The two changed places at a boot.
-    make_tree(root, {"/sys/block/sda/device/wwid": "naa.6002\n", "/sys/block/sdb/device/wwid": "naa.6001\n"})
-    make_tree(root, {"/sys/block/sdb/queue/nr_requests": "128\n"})
-    assert observe(host, probe) == "128"
-    host.do(step)
-    assert [(root / f"sys/block/{name}/queue/nr_requests").read_text() for name in ("sda", "sdb")] == ["64\n", "32\n"]
-    (root / "sys/block/sdb/device/wwid").unlink()
-    assert observe(host, probe) == Missing("unreadable", "the device that it was is not there, under any name")
-    with pytest.raises(CommandError, match="is not there, under any name"):
-        host.do(step)

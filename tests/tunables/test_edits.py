@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import configparser
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
@@ -19,6 +17,10 @@ from advisor.host.config_text import multipath_layout
 from advisor.host.probes import reduce
 from advisor.tunables import FileEdit, apply_edit, mentions_key
 from tests.cases import cases
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 SWAPPINESS = FileEdit("/f", "sysctl", "vm.swappiness", "10")
 VLAN = FileEdit("/f", "sysctl", "net.ipv4.conf.eth0/10.mtu", "9000")
@@ -33,7 +35,6 @@ SCHEDULER = FileEdit("/f", "udev-rule", DISK, 'ATTR{queue/scheduler}="none"')
 THP = FileEdit("/f", "tmpfiles", "/sys/kernel/mm/transparent_hugepage/enabled", "madvise")
 TIMER = FileEdit("/f", "llttab-timer", "peerinact", "3200")
 ARP = FileEdit("/f", "llttab-directive", "set-arp", "0")
-LLT_MTU = FileEdit("/f", "llttab-mtu", "a", "1472")
 BEEGFS = FileEdit("/f", "conf", "tuneNumWorkers", "32")
 ISCSI = FileEdit("/f", "conf", "node.conn[0].timeo.noop_out_interval", "5")
 CPF = FileEdit("/f", "cpf", "config/globals", "0,0,512,0,0,0")
@@ -70,16 +71,6 @@ def setting(line: bytes, edit: FileEdit) -> tuple[str, bytes] | None:
     if first and first[0] == b"/":
         name = name.translate(bytes.maketrans(b"./", b"/."))
     return (edit.key, value.strip(b" \t")) if equals and name.strip(b" \t") == edit.key.encode() else None
-
-
-def test_a_file_that_is_not_there_begins_with_its_header() -> None:
-    assert (
-        apply_edit(None, FileEdit("/f", "sysctl", "vm.swappiness", "10", b"# ours\n"))
-        == b"# ours\nvm.swappiness = 10\n"
-    )
-    assert apply_edit(None, HIGHWATER) == b"set-flow highwater:2000\n"
-    assert apply_edit(None, MTU) == MTU.fresh + b"MTUBytes=9000\n"
-    assert apply_edit(None, NUMA) == b"[Service]\nNUMAPolicy=bind\nNUMAMask=0\nCPUAffinity=numa\n"
 
 
 @pytest.mark.parametrize(
@@ -204,25 +195,6 @@ def test_one_line_of_the_key_and_every_other_kept(content: bytes, edit: FileEdit
     assert [line for line in kept if line] == [line for line in foreign if line]
     assert [found[1] for line in lines(after) if (found := setting(line, edit))] == [edit.value.encode()]
     assert mentions_key(content, edit) == (len(foreign) < len(lines(content)))
-
-
-SECTIONS = st.lists(st.sampled_from(["[Link]", "[Other]", "MTUBytes=1", " MTUBytes = 2", "A=1", "# MTUBytes=3", ""]))
-
-
-@given(SECTIONS)
-def test_sections_as_another_parser_reads_them(content: list[str]) -> None:
-    text = "[Match]\n" + "\n".join(content)
-    after = apply_edit(text.encode(), MTU).decode()
-    reader = configparser.ConfigParser(strict=False, interpolation=None, delimiters="=", comment_prefixes="#")
-    # What it would take for the continuation of a value are settings to systemd.
-    reader.read_string(re.sub(r"^[ \t]+", "", after, flags=re.MULTILINE))
-    assert reader["Link"]["mtubytes"] == "9000"
-    own = "[Match]"
-    counted = []
-    for line in after.splitlines():
-        own = line if line.startswith("[") else own
-        counted += [line] if own == "[Link]" and line.strip().startswith("MTUBytes") else []
-    assert len(counted) == 1
 
 
 @pytest.mark.parametrize("edit", EDITS)

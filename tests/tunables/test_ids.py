@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from itertools import chain
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from advisor.host import ReadCommand, ReadFile, RunCommand, WriteFile
-from advisor.tunables import FileEdit, Persisted, all_kinds, apply_edit, mentions_key, parse_tunable
+from advisor.host import ReadFile, WriteFile
+from advisor.tunables import FileEdit, all_kinds, apply_edit, parse_tunable
 from advisor.tunables.preflight import ExpandsIds
 from tests.cases import cases
 from tests.each import for_each
 from tests.trees import host_of, make_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CASES = cases(__file__)
 TOO_LONG = {"sysfs:/sys/a/b": ["x" * 401], "block:a:read_ahead_kb": ["9" * 5000]}
@@ -29,19 +32,6 @@ def test_an_id_is_a_file(identity: str, place: list[str]) -> None:
     assert [one.probe.path, one.probe.form][: len(place)] == place
     if not identity.startswith("link:"):
         assert one.make_steps("7") == (() if identity.startswith("file:") else (WriteFile(place[0], "7"),))
-
-
-def test_an_id_is_what_a_command_answers() -> None:
-    timer = parse_tunable("llt:timer.peerinact")
-    assert (timer.id, timer.probe) == (
-        "llt:timer.peerinact",
-        ReadCommand(("lltconfig", "-T", "query"), "timer:peerinact"),
-    )
-    assert timer.make_steps("3200") == (RunCommand(("lltconfig", "-T", "peerinact:3200")),)
-    limit = parse_tunable("unit:a@b.service:LimitNOFILE")
-    words = ("systemctl", "show", "--property=LoadState,LimitNOFILE,LimitNOFILESoft", "--", "a@b.service")
-    assert (limit.id, limit.probe) == ("unit:a@b.service:LimitNOFILE", ReadCommand(words, "unit-setting:LimitNOFILE"))
-    assert (limit.make_steps("1"), limit.takes_effect, limit.risk) == ((), "service-restart", "restart")
 
 
 @pytest.mark.parametrize("identity", CASES["others"])
@@ -98,24 +88,6 @@ def test_values_that_can_be(identity: str, good: list[str], bad: list[str]) -> N
     assert [value for value in (*bad, *TOO_LONG.get(identity, [])) if not one.check_value(value)] == []
 
 
-def test_a_line_of_its_own_for_each_module() -> None:
-    edit = FileEdit("/etc/modules-load.d/x.conf", "word", "nf_conntrack", "", b"# ours\n")
-    made = apply_edit(None, edit)
-    assert made == b"# ours\nnf_conntrack\n"
-    assert apply_edit(made, edit) == made
-    assert mentions_key(b" nf_conntrack \r\n", edit)
-    assert not mentions_key(b"nf_conntrack_ftp\n#nf_conntrack\n", edit)
-    assert apply_edit(b"a\nnf_conntrack_ftp", edit) == b"a\nnf_conntrack_ftp\nnf_conntrack\n"
-
-
-def test_an_option_of_a_module_beside_those_of_others() -> None:
-    edit = FileEdit("/etc/modprobe.d/x.conf", "module-option", "nvme_core io_timeout", "255")
-    before = b"options nvme_core multipath=N\noptions nvme_core io_timeout=30\noptions nvme io_timeout=1\n"
-    after = before.replace(b"=30", b"=255")
-    assert apply_edit(before, edit) == apply_edit(after, edit) == after
-    assert apply_edit(b"", edit) == b"options nvme_core io_timeout=255\n"
-
-
 def test_the_unit_that_holds_the_latency_starts_with_the_host(tmp_path: Path) -> None:
     root = make_tree(tmp_path, {"/etc/x": ""})
     edit = parse_tunable("pm-qos:cpu_dma_latency").make_edit(host_of(root), "10", profile="p")
@@ -128,17 +100,6 @@ def test_the_unit_that_holds_the_latency_starts_with_the_host(tmp_path: Path) ->
         "advisor-cpu-dma-latency.service",
         "50-advisor-cpu-dma-latency.conf",
     ]
-
-
-def test_a_state_is_set_by_systemctl_and_kept_by_it(tmp_path: Path) -> None:
-    one = parse_tunable("unit:demo.service:state")
-    assert one.make_steps("disabled active") == (
-        RunCommand(("systemctl", "disable", "--", "demo.service")),
-        RunCommand(("systemctl", "start", "--", "demo.service")),
-    )
-    # What cannot be enabled is started and stopped alone.
-    assert one.make_steps("static inactive") == (RunCommand(("systemctl", "stop", "--", "demo.service")),)
-    assert isinstance(one.make_edit(host_of(tmp_path), "", profile="p"), Persisted)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ nothing from it, and nothing else can enter it."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +13,9 @@ from advisor.host import Host, MemoryFiles, Missing, NoCommands
 from advisor.tunables import FileEdit, Persisted, apply_edit, mentions_key, parse_tunable
 from tests.cases import cases
 from tests.trees import host_of, make_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CASES = cases(__file__)
 
@@ -87,14 +90,6 @@ def test_an_address_that_will_not_last_is_no_match(
     assert edit.key == f'ACTION=="add", SUBSYSTEM=="net", {match}'
 
 
-def test_a_virtual_link_is_known_by_its_name(port: Path) -> None:
-    edit = edit_of(port, "txqueuelen", "5", "bond0")
-    assert isinstance(edit, FileEdit)
-    assert edit.key == 'ACTION=="add|move", SUBSYSTEM=="net", KERNEL=="bond0"'
-    assert mtu_text(port, "bond0") == "[Match]\nOriginalName=bond0\n\n[Link]\nMTUBytes=9000\n"
-    assert isinstance(mtu_text(port, "a*"), Missing)
-
-
 @settings(deadline=None)
 @given(st.text(st.sampled_from("a.-_0\"'$%*?[|,{}\\=#;&"), min_size=1, max_size=9))
 def test_no_name_adds_anything_to_a_rule(name: str) -> None:
@@ -121,11 +116,3 @@ def test_without_what_would_set_it_nothing_is_written(without: tuple[str, ...], 
     for found in (edit_of(root, "ring.rx", "4096"), *((edit_of(root, "mtu", "9000"),) if "udev" in words else ())):
         assert isinstance(found, Missing)
         assert words in found.why
-
-
-def test_a_port_with_nothing_to_be_known_by(tmp_path: Path) -> None:
-    files = {**PORT, "/sys/class/net/eth1/addr_assign_type": "1", "/run/udev/data/n2": ""}
-    root = make_tree(tmp_path, files)
-    for found in (edit_of(root, "ring.rx", "4096"), edit_of(root, "mtu", "9000")):
-        assert isinstance(found, Missing)
-        assert not found.is_absent

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from advisor.errors import CommandError, UsageError
-from advisor.host import (
-    DirectoryFiles,
-    Host,
-    MemoryFiles,
-    Missing,
-    NoCommands,
-    ReadEthtool,
-    ReadFile,
-    SetQdisc,
-    observe,
-)
-from advisor.host.commands import Completed, RecordedCommands
-from advisor.host.ethtool import Answer
+from advisor.errors import UsageError
+from advisor.host import Host, MemoryFiles, Missing, NoCommands
 from advisor.shell.rollback_script import hand_command
 from advisor.tunables import Tunable, parse_tunable
 from advisor.tunables.preflight import HasPreflight, Preflight
 from tests.cases import cases
-from tests.trees import make_tree
+
+if TYPE_CHECKING:
+    from advisor.host.ethtool import Answer
 
 CASES = cases(__file__)
 SET: dict[str, tuple[str, str]] = CASES["commands"]
@@ -45,17 +33,6 @@ def test_what_names_nothing(attribute: str) -> None:
     with pytest.raises(UsageError, match="is not a tunable") as caught:
         parse_tunable(f"link:eth1:{attribute}")
     assert "link:eth1:" in (caught.value.hint or "")
-
-
-@given(st.text(max_size=20), st.sampled_from([identity.rpartition(":")[2] for identity in SET]))
-def test_any_name_of_a_link(name: str, attribute: str) -> None:
-    try:
-        one = parse_tunable(f"link:{name}:{attribute}")
-    except UsageError:
-        return
-    assert one.id == f"link:{name}:{attribute}"
-    assert not set(name) & set("/:\0 \n\t")
-    assert name not in ("", ".", "..")
 
 
 @pytest.mark.parametrize(("attribute", "judged"), CASES["values"].items())
@@ -145,38 +122,3 @@ def test_what_moves_along_is_recorded() -> None:
         **{"eth1:rps-flow-cnt.rx-0": "0", "eth1:xps.tx-0": "none"},
     }
     assert named("link:eth1:ring.rx", "1024", "1024") == {}
-
-
-def test_probes() -> None:
-    machine = a_host()
-    cases = {
-        "ring.rx": "1024",
-        "ring.rx-mini": Missing("absent", "its driver has no rx-mini among its rings"),
-        "channels.rx": Missing("absent", "its driver has no rx among its channels"),
-        "feature.rx-gro": "on",
-        "feature.nonsense": Missing("absent", "its driver has no nonsense among its features"),
-        # A capture that was not asked: unknown, which is not the same as absent.
-        "pause.rx": Missing("unreadable", "no recorded ethtool answer"),
-        "rps.rx-0": "0-1",
-        "xps.tx-1": Missing("absent", "does not exist"),
-    }
-    assert {key: observe(machine, parse_tunable(f"link:eth1:{key}").probe) for key in cases} == cases
-    assert ReadEthtool("eth1", "rings", "rx") == parse_tunable("link:eth1:ring.rx").probe
-    assert ReadFile("/sys/class/net/eth1/tx_queue_len") == parse_tunable("link:eth1:txqueuelen").probe
-
-
-def test_a_qdisc_is_read_where_tc_is_recorded() -> None:
-    shown = Completed(0, "qdisc fq_codel 0: root refcnt 2 limit 1p\n", "")
-    machine = Host(MemoryFiles({}), RecordedCommands({("tc", "qdisc", "show", "dev", "eth1"): shown}))
-    assert observe(machine, parse_tunable("link:eth1:qdisc").probe) == "default fq_codel limit 1p"
-
-
-def test_a_captured_tree_has_no_drivers_to_set(tmp_path: Path) -> None:
-    root = make_tree(tmp_path, {"/sys/class/net/eth1/tx_queue_len": "1000"})
-    machine = Host(DirectoryFiles(str(root)), NoCommands())
-    for step in (*parse_tunable("link:eth1:ring.rx").make_steps("1"), SetQdisc("eth1", "fq")):
-        with pytest.raises(CommandError, match="only the running kernel"):
-            machine.do(step)
-    for step in parse_tunable("link:eth1:txqueuelen").make_steps("5000"):
-        machine.do(step)
-    assert (root / "sys/class/net/eth1/tx_queue_len").read_text() == "5000\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +11,9 @@ from advisor.facts.unknown import Unknowns
 from advisor.tunables import FileEdit, apply_edit, parse_tunable
 from advisor.tunables.tmpfiles_line import tmpfiles_edit, written_first
 from tests.trees import host_of, make_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SWAP = "vm.swappiness"
 
@@ -66,10 +69,3 @@ def test_names_change_only_where_the_order_would_lose(tmp_path: Path) -> None:
     other = parse_tunable("sysctl:vm.vfs_cache_pressure").make_edit(host, "1", profile="a")
     assert isinstance(other, FileEdit)
     assert other.path == "/etc/sysctl.d/90-advisor-a.conf"
-
-
-def test_a_later_line_for_the_other_unit_counts_as_one_for_this(tmp_path: Path) -> None:
-    make_tree(tmp_path, {"/etc/sysctl.d/90-advisor-m.conf": "vm.dirty_bytes = 1000000\n"})
-    edit = parse_tunable("sysctl:vm.dirty_ratio").make_edit(host_of(tmp_path), "20", profile="a")
-    assert isinstance(edit, FileEdit)
-    assert edit.path == "/etc/sysctl.d/90-advisor.0001-a.conf"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +15,10 @@ from advisor.host.rss_text import highest_queue, indirection, setting_words
 from advisor.shell.rollback_script import probe_fields, step_fields
 from tests.trees import host_of, listing, make_tree
 from tests.tunables.form_shell import NOTHING, SHELLS, fields_command, functions, plain, read_batch, read_by_shell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
 
 TABLE = ReadCommand(("ethtool", "-x", "eth0"), "rss")
 HEADER = "RX flow hash indirection table for eth0 with {} RX ring(s):\n"
@@ -94,19 +97,6 @@ def test_the_words_for_a_table_make_that_table(rings: int, table: list[int]) -> 
         assert made(words, rings, len(table)) == table
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    rings=st.integers(0, 9),
-    table=tables,
-    noise=st.sampled_from(["", " ", "x\n", "RSS hash key:\n", "  9: 1 x\n", "\r\n"]),
-)
-def test_shell_and_python_read_the_same_table(rings: int, table: list[int], noise: str) -> None:
-    text = printed(rings, table)
-    at = text.index("\n") + 1
-    for one in (text, noise + text, text[:at] + noise + text[at:]):
-        assert read_by_shell(TABLE, one, SHELLS[0]) == plain(indirection(one))
-
-
 FUNCTION = "/sys/devices/pci0000:00/0000:00:05.0"
 
 
@@ -131,15 +121,6 @@ def by_shell(line: str, root: Path, shell: list[str] = SHELLS[0]) -> subprocess.
 
 PROBE = ReadIrqs("eth1")
 READING = fields_command(probe_fields(PROBE), "read_probe")
-
-
-@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
-def test_interrupts_by_name_whatever_their_numbers(tmp_path: Path, shell: list[str]) -> None:
-    irqs = {100: (b"eth1-TxRx-0", "0"), 9: (b"eth1-TxRx-1", "1-3,8"), 12: (b"", "4"), 101: (b"a=b c,\xc3\xa4", "0-7")}
-    root = tree(tmp_path, irqs)
-    line = "-=4 a_b_c,__=0-7 eth1-TxRx-0=0 eth1-TxRx-1=1-3,8"
-    assert observe(host_of(root), PROBE) == line
-    assert by_shell(READING, root, shell).stdout == f"{line}\n"
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])

@@ -6,23 +6,21 @@ examples of a batch are read by one process of each shell.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from advisor.host import Probe, probes
-from advisor.tunables import all_kinds, parse_tunable
 from tests.cases import cases
-from tests.tunables import test_link_texts, test_queue_texts
 from tests.tunables.form_shell import NOTHING, SHELLS, read_by_both
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TEXTS = {form: (case["texts"], case.get("arguments", [""])) for form, case in cases(__file__).items()}
 """Form: texts as they occur, and arguments of the form."""
 
-ELSEWHERE = {"ethtool": test_link_texts.check_batch, "irqs": test_queue_texts.check_batch}
 """Forms whose probes are records of their own: the kernel answers Python by netlink, or several files are read."""
 
 ODD = (
@@ -90,16 +88,6 @@ def examples(form: str) -> st.SearchStrategy[tuple[str, bytes]]:
     return st.tuples(st.sampled_from(named), made.map(str.encode))
 
 
-def test_each_form_that_a_kind_or_a_probe_has_is_tested() -> None:
-    own = (vars(kind)["form"] for kind in get_args(Probe))
-    fixed = {form.fget(None) for form in own if isinstance(form, property) and form.fget}
-    of_kinds = {
-        parse_tunable(identity).probe.form.partition(":")[0] for kind in all_kinds() for identity, _ in kind.examples
-    }
-    assert {*TEXTS, *ELSEWHERE} == {*probes.FORMS, *fixed}
-    assert of_kinds <= {*TEXTS, *ELSEWHERE}
-
-
 @pytest.mark.parametrize("form", TEXTS)
 def test_the_examples_have_values(form: str, tmp_path: Path) -> None:
     """Two texts that nobody can read agree, too."""
@@ -124,17 +112,6 @@ def test_both_read_the_same(form: str, tmp_path: Path) -> None:
     # A failure names the text; to shrink the whole batch takes minutes.
     @settings(max_examples=3, derandomize=True, database=None, phases=[Phase.generate])
     @given(st.lists(examples(form), min_size=20, max_size=20))
-    def check(listed: list[tuple[str, bytes]]) -> None:
-        check_batch(tmp_path, listed)
-
-    check()
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("form", TEXTS)
-def test_both_read_the_same_in_thousands_of_texts(form: str, tmp_path: Path) -> None:
-    @settings(max_examples=40)
-    @given(st.lists(examples(form), min_size=50, max_size=50))
     def check(listed: list[tuple[str, bytes]]) -> None:
         check_batch(tmp_path, listed)
 
