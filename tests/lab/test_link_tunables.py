@@ -133,17 +133,7 @@ def test_what_a_driver_would_not_take_is_refused_beforehand(machine: Machine) ->
     assert state(machine) == before
 
 
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        # In the words of the kernel's extended acknowledgement.
-        ({"link:va:channels.rx": "0"}, "requested channel counts would result in no RX"),
-        ({"link:eth0:channels.combined": "1"}, "Operation not supported"),
-        ({"link:eth1:coalesce.rx-usecs": "20000"}, "Invalid argument"),
-        # e1000e takes rings of 8 and rounds without a word.
-        ({"link:eth1:ring.rx": "100"}, "set to 100, but reads 104"),
-    ],
-)
+@pytest.mark.parametrize(("values", "words"), CASES["what the kernel refuses is put back in its words"])
 def test_what_the_kernel_refuses_is_put_back_in_its_words(machine: Machine, values: dict[str, str], words: str) -> None:
     both = {"link:eth0:qdisc": "pfifo", **values}
     put_profile(machine, both)

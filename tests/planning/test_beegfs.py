@@ -11,9 +11,12 @@ from advisor.facts.link_sources import IP_JSON
 from advisor.host import Completed
 from advisor.planner import plan_profiles
 from tests.beegfs_server import CPUS, layout, tree
+from tests.cases import cases
 from tests.planning.system import changes, reasons
 from tests.profiles.build import document, toml, wanted
 from tests.profiles.test_profiles import refusal
+
+CASES = cases(__file__)
 
 if TYPE_CHECKING:
     from advisor.planning.records import Plan
@@ -72,12 +75,7 @@ def test_links_in_one_subnet_answer_for_themselves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arp", "settings", "state", "reason"),
-    [
-        ({"rp_filter": 2}, {}, "in-place", "net.ipv4.conf.all.rp_filter is 2, and the larger of the two takes effect"),
-        ({"arp_ignore": 2}, {}, "in-place", "net.ipv4.conf.all.arp_ignore is 2, and the larger"),
-        ({"rp_filter": 2}, {"rp_filter": "1"}, "not-applicable", "lower that first"),
-    ],
+    ("arp", "settings", "state", "reason"), CASES["what holds for all links is taken into account"]
 )
 def test_what_holds_for_all_links_is_taken_into_account(
     arp: dict[str, int], settings: dict[str, str], state: str, reason: str
@@ -132,14 +130,7 @@ def test_a_server_that_has_it_all_is_left_alone() -> None:
     assert not plan.cannot_apply
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"/etc/beegfs": None}, "no BeeGFS metadata or storage service with targets is set up here"),
-        ({"/sys/devices/system/node/online": "0\n"}, "this host has one NUMA node"),
-        ({"/proc/meminfo": "MemTotal: 16000000 kB\nMemAvailable: 9000000 kB\n"}, "less than 32 GB of memory"),
-    ],
-)
+@pytest.mark.parametrize(("change", "words"), CASES["where it does not apply"])
 def test_where_it_does_not_apply(change: dict[str, str | None], words: str) -> None:
     made = unbound()
     for path, text in change.items():
@@ -153,23 +144,6 @@ def test_where_it_does_not_apply(change: dict[str, str | None], words: str) -> N
     assert all(words in one.reason for one in plan.skipped)
 
 
-INSTANCE = {"tunable": "file:{instance}:tuneNumWorkers", "for-each": "instances", "value": "4"}
-CONDITION = {"fact": "beegfs", "op": "exists", "reason": "none"}
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ({**INSTANCE, "tunable": "file:{instance}:sysMgmtdHost"}, "tunables[0].tunable: "),
-        ({**INSTANCE, "tunable": "file:{instance}:connAuthFile"}, "tunables[0].tunable: "),
-        ({**INSTANCE, "value": {"placement": "cpus"}}, "tunables[0].value: "),
-        ({**INSTANCE, "value": {"multiply": 2, "of": "value-before-us"}}, "tunables[0].value: "),
-        ({**INSTANCE, "only": {"levels": ["raid1"]}}, "tunables[0].only.levels: "),
-        ({**INSTANCE, "only": {"rotational": False}}, "tunables[0].only.rotational: "),
-        ({"value": {"placement": "node"}}, "tunables[0].value: "),
-        ({"condition": {**CONDITION, "op": "at-least"}}, "tunables[0].condition.value: "),
-        ({"condition": {"fact": "beegfs"}}, "tunables[0].condition: "),
-    ],
-)
+@pytest.mark.parametrize(("line", "words"), CASES["lines that are wrong are named"])
 def test_lines_that_are_wrong_are_named(line: dict[str, Any], words: str) -> None:
     assert words in refusal(toml(document(tunables=[wanted(**line)])))

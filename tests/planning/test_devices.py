@@ -9,8 +9,11 @@ import pytest
 from advisor.errors import InvalidInputError, UsageError
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import parse_profile
+from tests.cases import cases
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import array, disk, facts
+
+CASES = cases(__file__)
 
 if TYPE_CHECKING:
     from advisor.facts.host_facts import Facts
@@ -56,38 +59,12 @@ def chosen(found: dict[str, str]) -> list[str]:
     return [identity.split(":")[1] for identity, value in found.items() if value in ("none", "4096")]
 
 
-@pytest.mark.parametrize(
-    ("only", "names"),
-    [
-        ({}, ["nvme0n1", "nvme1n1", "sda", "sdb", "vda"]),
-        ({"kinds": ["nvme"]}, ["nvme0n1", "nvme1n1"]),
-        ({"kinds": ["nvme", "virtio"]}, ["nvme0n1", "nvme1n1", "vda"]),
-        ({"names": ["sd*", "vda"]}, ["sda", "sdb", "vda"]),
-        ({"transports": ["iscsi", "fc"]}, ["sdb"]),
-        ({"transports": ["pcie"]}, ["nvme0n1", "nvme1n1"]),
-        ({"rotational": True}, ["sda"]),
-        ({"kinds": ["scsi"], "rotational": False}, ["sdb"]),
-        ({"min-bytes": 500 * GB}, ["nvme0n1", "sda"]),
-        ({"min-bytes": 100 * GB, "max-bytes": 400 * GB}, ["sdb", "vda"]),
-    ],
-)
+@pytest.mark.parametrize(("only", "names"), CASES["disks"])
 def test_disks(only: dict[str, Any], names: list[str]) -> None:
     assert chosen(resolved(for_disks(**only))) == names
 
 
-@pytest.mark.parametrize(
-    ("line", "names"),
-    [
-        (for_arrays(), ["md0", "md5", "dm-3", "dm-4"]),
-        (for_arrays(kinds=["lvm", "dm-multipath"]), ["dm-3", "dm-4"]),
-        (for_arrays(levels=["raid5", "raid6", "striped"]), ["md5", "dm-3"]),
-        (for_arrays(rotational=False), ["md0"]),
-        (for_arrays(rotational=True), ["md5", "dm-4"]),
-        (for_arrays(names=["vg0/*"]), ["dm-3"]),
-        # Nothing but md has a stripe cache.
-        (for_arrays("md:{array}:stripe_cache_size"), ["md0", "md5"]),
-    ],
-)
+@pytest.mark.parametrize(("line", "names"), CASES["arrays"])
 def test_arrays(line: dict[str, Any], names: list[str]) -> None:
     assert chosen(resolved(line)) == names
 
@@ -128,22 +105,7 @@ def test_a_tunable_may_stand_once_for_each_bound() -> None:
         parse_profile(toml(document("mine", for_disks(kinds=["nvme"]), for_disks(kinds=["nvme"]))), "x")
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (for_disks() | {"tunable": "block:{array}:scheduler"}, "for-each disks is for block:{disk}:"),
-        (for_disks() | {"tunable": "md:{disk}:skip_copy"}, "for-each disks is for block:{disk}:"),
-        (for_disks() | {"tunable": "block:{disk}:optimal_io_size"}, "is not a tunable"),
-        (for_arrays("md:{array}:chunk_size"), "is not a tunable"),
-        (for_disks(levels=["raid5"]), "field tunables[0].only.levels: disks have none"),
-        (for_arrays(transports=["fc"]), "field tunables[0].only.transports: arrays have none"),
-        (for_disks() | {"only": {}}, "field tunables[0].only: says nothing"),
-        (for_disks(speed=1), "unknown field `speed`"),
-        (for_disks(rotational="no"), "field tunables[0].only.rotational: "),
-        (wanted(only={"kinds": ["nvme"]}), "field tunables[0].only: it bounds what for-each goes over: "),
-        (for_disks() | {"value": {"placement": "cpus"}}, "field tunables[0].value: "),
-    ],
-)
+@pytest.mark.parametrize(("line", "words"), CASES["a line that is wrong is named"])
 def test_a_line_that_is_wrong_is_named(line: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         parse_profile(toml(document("mine", line)), "x.toml")

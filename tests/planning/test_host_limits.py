@@ -56,17 +56,7 @@ def test_what_does_not_fit_the_host_is_refused(word: str, says: str) -> None:
     assert says in blocked(planned_here(word)).reason
 
 
-@pytest.mark.parametrize(
-    "word",
-    [
-        "sysctl:vm.min_free_kbytes=131072",
-        "sysctl:net.ipv4.tcp_mem=380000 500000 760000",
-        "sysctl:net.core.rmem_max=67108864",
-        "sysctl:kernel.threads-max=256000",
-        "block:sda:nr_requests=1024",
-        "block:sda:read_ahead_kb=16384",
-    ],
-)
+@pytest.mark.parametrize("word", CASES["what fits is planned without a word"])
 def test_what_fits_is_planned_without_a_word(word: str) -> None:
     plan = planned_here(word)
     assert [one.tunable for one in plan.changes] == [word.partition("=")[0]]
@@ -74,19 +64,9 @@ def test_what_fits_is_planned_without_a_word(word: str) -> None:
 
 
 FREE = "sysctl:vm.min_free_kbytes="
-NO_MEMORY = {"/proc/meminfo": "garbage\n"}
 
 
-@pytest.mark.parametrize(
-    ("kib", "gib", "files", "live", "note"),
-    [
-        ("1048576", 512, {}, "67584", None),
-        ("2097152", 64, {}, "67584", "2,048 of 65,536 MiB of memory (3 %) would be kept free"),
-        ("2097152", 64, NO_MEMORY, "67584", "whether 2097152 fits is unknown: the memory of this host could not be"),
-        # Who has set too much already can lower it in steps.
-        ("8000000", 64, {}, "9000000", None),
-    ],
-)
+@pytest.mark.parametrize(("kib", "gib", "files", "live", "note"), CASES["a share of the memory"])
 def test_a_share_of_the_memory(kib: str, gib: int, files: Mapping[str, str], live: str, note: str | None) -> None:
     assert "kept free" in blocked(planned_here(f"{FREE}1048576", gib=16)).reason
     plan = planned_here(f"{FREE}{kib}", gib, {"vm.min_free_kbytes": live}, files)
@@ -94,15 +74,7 @@ def test_a_share_of_the_memory(kib: str, gib: int, files: Mapping[str, str], liv
     assert [note in one for one in plan.notes[:1] if note] == ([True] if note else [])
 
 
-@pytest.mark.parametrize(
-    ("word", "mode", "is_refused"),
-    [
-        ("sysctl:vm.overcommit_ratio=1", "2", True),
-        ("sysctl:vm.overcommit_ratio=1", "0", False),
-        ("sysctl:vm.overcommit_ratio=90", "2", False),
-        ("sysctl:vm.overcommit_kbytes=1024", "2", True),
-    ],
-)
+@pytest.mark.parametrize(("word", "mode", "is_refused"), CASES["strict accounting keeps room for what runs"])
 def test_strict_accounting_keeps_room_for_what_runs(word: str, mode: str, is_refused: bool) -> None:
     memory = "MemTotal: 67108864 kB\nMemAvailable: 40000000 kB\nSwapTotal: 0 kB\nCommitLimit: 33554432 kB\n"
     meminfo = f"{memory}Committed_AS: 8000000 kB\nHugePages_Total: 0\nHugepagesize: 2048 kB\n"
@@ -131,17 +103,7 @@ def test_a_word_for_a_number_is_a_mistake_of_the_call_whatever_else_forbids_it()
 CONGESTION, QDISC = "sysctl:net.ipv4.tcp_congestion_control=", "sysctl:net.core.default_qdisc="
 
 
-@pytest.mark.parametrize(
-    ("word", "refusal", "note"),
-    [
-        (f"{CONGESTION}vegass", "the kernel offers reno and cubic, and has no module tcp_vegass", None),
-        (f"{QDISC}fqq", "the kernel has no module sch_fqq", None),
-        (f"{CONGESTION}reno", None, None),
-        (f"{CONGESTION}bbr", None, "bbr is in the module tcp_bbr"),
-        (f"{QDISC}pfifo_fast", None, None),
-        (f"{QDISC}cake", None, "cake is in the module sch_cake"),
-    ],
-)
+@pytest.mark.parametrize(("word", "refusal", "note"), CASES["an algorithm is the kernels or in a module"])
 def test_an_algorithm_is_the_kernels_or_in_a_module(word: str, refusal: str | None, note: str | None) -> None:
     plan = planned_here(word, files=MODULES)
     if refusal:
@@ -154,15 +116,7 @@ def test_an_algorithm_is_the_kernels_or_in_a_module(word: str, refusal: str | No
     assert "whether the kernel has bbr is unknown" in unlisted.notes[0]
 
 
-@pytest.mark.parametrize(
-    ("gib", "word", "is_changed"),
-    [
-        (8, "sysctl:vm.dirty_background_bytes<=1073741824", False),
-        (1024, "sysctl:vm.dirty_background_bytes<=1073741824", True),
-        (1024, "sysctl:vm.dirty_background_bytes>=1073741824", False),
-        (8, "sysctl:vm.dirty_background_bytes>=1073741824", True),
-    ],
-)
+@pytest.mark.parametrize(("gib", "word", "is_changed"), CASES["bytes are compared with what the ratio amounts to"])
 def test_bytes_are_compared_with_what_the_ratio_amounts_to(gib: int, word: str, *, is_changed: bool) -> None:
     plan = planned_here(word, gib)
     assert bool(plan.changes) is is_changed
@@ -249,14 +203,7 @@ def test_huge_pages_of_two_profiles_are_added_up() -> None:
     assert {one.tunable: one.after for one in total.changes}["sysctl:vm.nr_hugepages"] == "3000"
 
 
-@pytest.mark.parametrize(
-    ("names", "settings", "words"),
-    [
-        (("redis", "postgresql"), {"overcommit": "2"}, "redis wants 1, postgresql wants 2"),
-        (BOTH, {"huge_pages": "4200"}, "postgresql, mysql each need a number of their own"),
-        (("kafka", "mysql"), {"redis.swappiness": "10"}, "no such parameter"),
-    ],
-)
+@pytest.mark.parametrize(("names", "settings", "words"), CASES["settings of two profiles that do not fit"])
 def test_settings_of_two_profiles_that_do_not_fit(
     names: tuple[str, ...], settings: Mapping[str, str], words: str
 ) -> None:

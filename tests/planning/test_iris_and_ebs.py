@@ -15,9 +15,12 @@ from advisor.planning.guards import check_guards
 from advisor.planning.records import Change
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import load, parse_profile
+from tests.cases import cases
 from tests.planning.system import GIB, applied, host, planned, states, system, values
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import disk, facts, replaced
+
+CASES = cases(__file__)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,18 +112,7 @@ def known(instances: tuple[Cpf | None, ...], page: int | None = PAGE) -> Facts:
     return facts(iris=found, memory=replaced(facts().memory, {"default_hugepage_bytes": page}))
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        {"tunable": "sysctl:vm.swappiness", "value": {"huge-pages": "iris"}},
-        {"tunable": "sysctl:vm.nr_hugepages", "value": {"huge-pages": "oracle"}},
-        {"tunable": "sysctl:vm.nr_hugepages", "value": {"huge-pages": "iris", "multiply": 2}},
-        {"tunable": "file:{cpf}:config/globals", "value": "1"},
-        {"tunable": "file:{cpf}:Startup/x", "value": "1", "for_each": "cpfs"},
-        {"tunable": "file:{cpf}:config/LibPath", "value": "1", "for_each": "cpfs"},
-        {"tunable": "block:{array}:io_timeout", "value": "1", "for_each": "arrays", "only": {"models": ["x"]}},
-    ],
-)
+@pytest.mark.parametrize("line", CASES["what a profile may not say"])
 def test_what_a_profile_may_not_say(line: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         parse_profile(toml(document("mine", wanted(**line))), "x")

@@ -98,15 +98,7 @@ def test_the_first_of_several_that_the_driver_offers(tmp_path: Path) -> None:
 LOW, HIGH = "cpufreq:policy0:scaling_min_freq", "cpufreq:policy0:scaling_max_freq"
 
 
-@pytest.mark.parametrize(
-    ("live", "wanted", "names"),
-    [
-        (("800000", "1000000"), ("2000000", "3000000"), [HIGH, LOW]),
-        (("2000000", "3000000"), ("800000", "1000000"), [LOW, HIGH]),
-        (("1000000", "2000000"), ("900000", "3000000"), [HIGH, LOW]),
-        (("1000000", "3000000"), ("1500000", "2000000"), [LOW, HIGH]),
-    ],
-)
+@pytest.mark.parametrize(("live", "wanted", "names"), CASES["the lowest clock never passes the highest"])
 def test_the_lowest_clock_never_passes_the_highest(
     tmp_path: Path, live: tuple[str, str], wanted: tuple[str, str], names: list[str]
 ) -> None:
@@ -195,17 +187,7 @@ def test_a_pattern_does_not_reach_what_acts(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("path", "identity"),
-    [
-        ("/sys/block/sd*/queue/nr_requests", "block:sda:nr_requests"),
-        ("/sys/kernel/mm/transparent_hugepage/ena*", "thp:enabled"),
-        ("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "cpufreq:policy0:governor"),
-        ("/sys/devices/system/cpu/intel_pstate/no_turbo", "intel_pstate:no_turbo"),
-        ("/sys/module/other/parameters/depth", "module:other:depth"),
-        ("/sys/class/net/eth*/mtu", "link:eth0:mtu"),
-    ],
-)
+@pytest.mark.parametrize(("path", "identity"), CASES["a file of another kind has its id"])
 def test_a_file_of_another_kind_has_its_id(tmp_path: Path, path: str, identity: str) -> None:
     files = {
         "/sys/block/sda/queue/nr_requests": "64",
@@ -231,15 +213,7 @@ def test_an_attribute_that_cannot_be_written_or_offers_something_else(tmp_path: 
     }
 
 
-@pytest.mark.parametrize(
-    ("identity", "path"),
-    [
-        ("thp:enabled", "/sys/kernel/mm/transparent_hugepage/enabled"),
-        ("sched:migration_cost_ns", "/sys/kernel/debug/sched/migration_cost_ns"),
-        ("intel_pstate:no_turbo", "/sys/devices/system/cpu/intel_pstate/no_turbo"),
-        ("cpufreq:policy0:scaling_max_freq", f"{POLICY}/scaling_max_freq"),
-    ],
-)
+@pytest.mark.parametrize(("identity", "path"), CASES["a file that the kernel lets be read alone holds no plan up"])
 def test_a_file_that_the_kernel_lets_be_read_alone_holds_no_plan_up(tmp_path: Path, identity: str, path: str) -> None:
     host = build(tmp_path, {"/sys/kernel/mm/transparent_hugepage/enabled": "[always] never"})
     live = values(

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError, UsageError
-from advisor.facts.host_facts import Facts
 from advisor.facts.links import Channels, Link, Rings
 from advisor.facts.unknown import Unknown
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import parse_profile
+from tests.cases import cases
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import facts, link
+
+if TYPE_CHECKING:
+    from advisor.facts.host_facts import Facts
+
+CASES = cases(__file__)
 
 NAMES: dict[str, Any] = {"type": "names", "about": "a", "default": []}
 USED: dict[str, Any] = {"default_route": False, "carrier": True, "addresses": ("192.0.2.1/24",)}
@@ -65,27 +70,7 @@ def chosen(found: dict[str, str]) -> list[str]:
     return [name.split(":")[1] for name, value in found.items() if ": " not in value]
 
 
-@pytest.mark.parametrize(
-    ("one", "names"),
-    [
-        # The ports of a bond that is in use, for a bond has no queues; one of them has no rings.
-        (line("txqueuelen"), ["eth1", "eth2", "eth3"]),
-        (line("qdisc", "fq"), ["eth1", "eth2", "eth3"]),
-        (line("ring.rx"), ["eth1", "eth2"]),
-        (line("channels.combined"), ["eth1", "eth2", "eth3"]),
-        (line("channels.rx"), []),
-        (line("feature.rx-gro", "on"), ["eth1", "eth3"]),
-        (line("coalesce.rx-usecs"), ["eth1", "eth2", "eth3"]),
-        (line("pause.rx", "on"), ["eth1", "eth2", "eth3"]),
-        (line("rps.rx-7", "0-3"), ["eth1", "eth2", "eth3"]),
-        (line("rps-flow-cnt.rx-0", "64"), ["eth1", "eth2", "eth3"]),
-        (line("xps.tx-8", "0-3"), []),
-        (line("qdisc", "fq", drivers=["ixgbe"]), ["eth1"]),
-        (line("qdisc", "fq", **{"min-mbps": 25_000}), ["eth2"]),
-        (line("qdisc", "fq", names=["eth[13]"]), ["eth1", "eth3"]),
-        (line("qdisc", "fq", kinds=["bond"]), []),
-    ],
-)
+@pytest.mark.parametrize(("one", "names"), CASES["the ports that have it"])
 def test_the_ports_that_have_it(one: dict[str, Any], names: list[str]) -> None:
     assert chosen(resolved(one)) == names
 
@@ -130,30 +115,7 @@ def test_what_is_unknown_is_neither_in_nor_out() -> None:
         assert why == "unknown: whether it is meant is unknown: its kind, its driver, its speed could not be read"
 
 
-@pytest.mark.parametrize(
-    ("one", "words"),
-    [
-        (line("speed"), "'link:1:speed' is not a tunable"),
-        (line("ring.big"), "is not a tunable"),
-        (line("ring.rx", "many"), "field tunables[0].value: 'many' is not a number of descriptors"),
-        (line("feature.rx-gro", "1"), "field tunables[0].value: '1' is not on or off"),
-        (line("qdisc", "htb"), "field tunables[0].value: "),
-        (line("xps.tx-0", "9-8"), "field tunables[0].value: '9-8' is not a list of CPUs"),
-        (line("mtu", "big"), "field tunables[0].value: an MTU is a whole number"),
-        (line("qdisc", "fq", levels=["raid5"]), "field tunables[0].only.levels: links have none"),
-        (line("qdisc", "fq", **{"min-bytes": 5}), "field tunables[0].only.min-bytes: links have none"),
-        (line("qdisc", "fq") | {"only": {}}, "field tunables[0].only: says nothing"),
-        (
-            line("qdisc", "fq") | {"tunable": "block:{link}:scheduler"},
-            "for-each links is for link:{link}:mtu, or another",
-        ),
-        (line("ring.rx") | {"value": {"placement": "cpus"}}, "field tunables[0].value: "),
-        (
-            wanted(tunable="block:{disk}:nr_requests", value="64", for_each="disks", only={"drivers": ["nvme"]}),
-            "field tunables[0].only.drivers: disks have none",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("one", "words"), CASES["a line that is wrong is named"])
 def test_a_line_that_is_wrong_is_named(one: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         parse_profile(toml(document("mine", one)), "x.toml")

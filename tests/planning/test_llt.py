@@ -52,15 +52,7 @@ def test_where_llt_is_not_or_does_not_run(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("answer", "state"),
-    [
-        ("echo '  highwater = 1000'", "not-applicable"),
-        ("echo no licence >&2; exit 1", "unknown"),
-        ("echo '  highwater = many'; echo '  rporthiswater=many'", "not-applicable"),
-        ("printf 'rporthighwater = \\377'", "unknown"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "state"), CASES["an odd answer is no value"])
 def test_an_odd_answer_is_no_value(answer: str, state: str, tmp_path: Path) -> None:
     script = f'case "$*" in "-F query") {answer} ;; *) echo LLT is running ;; esac'
     system(tmp_path, files={"/etc/llttab": TABLE}, commands={"lltconfig": script})

@@ -8,9 +8,12 @@ import msgspec
 import pytest
 
 from advisor.planning.device_nodes import node_of
+from tests.cases import cases
 from tests.planning.system import ETH0, LOOPBACK, Link, applied, planned, skipped, states, system, systemctl, values
 from tests.rules.build import array, bond, disk, facts, link
 from tests.trees import make_tree
+
+CASES = cases(__file__)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,16 +43,7 @@ def test_a_service_goes_where_its_link_is(tmp_path: Path) -> None:
     assert values(preferred)["unit:a.service:numa"][1] == BOUND.replace("bind", "preferred")
 
 
-@pytest.mark.parametrize(
-    ("units", "reason"),
-    [
-        ("a", "the node of its devices is unknown (none found): name its link or disk: --set units=a.service=eth1"),
-        ("a=eth3", "the node of its devices is unknown (eth3 on node unknown)"),
-        ("a=eth1+eth3", "the node of its devices is unknown (eth1 on node 0, eth3 on node unknown)"),
-        ("a=eth1+eth2", "its devices are on several nodes (eth1 on node 0, eth2 on node 1): name those that count"),
-        ("b=eth1", "systemd knows no such unit"),
-    ],
-)
+@pytest.mark.parametrize(("units", "reason"), CASES["a service whose place is not clear stands in the way"])
 def test_a_service_whose_place_is_not_clear_stands_in_the_way(units: str, reason: str, tmp_path: Path) -> None:
     system(tmp_path, LINKS, commands=systemctl(tmp_path, a=""))
     (found,) = planned(tmp_path, PINNING, units=units).blocking

@@ -17,10 +17,13 @@ from advisor.planning.observations import observe_targets
 from advisor.planning.records import plan_document
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import parse_profile
+from tests.cases import cases
 from tests.planning.system import PORTS, Link, applied, change, llt, planned, skipped, states, system, systemctl, values
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import facts
 from tests.trees import listing
+
+CASES = cases(__file__)
 
 BUFFERS = "socket-buffers-8m"
 OUR_FILE = "/etc/sysctl.d/90-advisor-socket-buffers-8m.conf"
@@ -113,19 +116,7 @@ def test_what_a_reboot_would_undo_is_not_in_place(tmp_path: Path) -> None:
     assert {(one.persist, one.persist_note) for one in live.changes} == {(None, "--runtime-only")}
 
 
-@pytest.mark.parametrize(
-    ("path", "at_boot", "state"),
-    [
-        ("10-site.conf", "212992", "persisted"),
-        ("10-site.conf", "8388608", "in-place"),
-        ("10-site.conf", "16777216", "in-place"),
-        ("99-site.conf", "212992", "overridden"),
-        ("10-site.conf", "0x800000", "in-place"),  # numbers as the kernel reads them
-        ("99-site.conf", "040000000 # ours", "in-place"),
-        ("99-site.conf", "0x1000 # less", "overridden"),
-        ("10-site.conf", '"212992"', "in-place"),  # refused by the kernel: boot leaves the default alone
-    ],
-)
+@pytest.mark.parametrize(("path", "at_boot", "state"), CASES["set by hand while a file says otherwise"])
 def test_set_by_hand_while_a_file_says_otherwise(path: str, at_boot: str, state: str, tmp_path: Path) -> None:
     """What a reboot would take back is not in place."""
     line = f"net.core.rmem_max = {at_boot}\n"
@@ -138,14 +129,7 @@ def test_set_by_hand_while_a_file_says_otherwise(path: str, at_boot: str, state:
         assert skipped(plan, "sysctl:net.core.rmem_max").state == state
 
 
-@pytest.mark.parametrize(
-    ("path", "line", "words"),
-    [
-        ("/etc/sysctl.d/99-site.conf", "net.core.rmem_max = 212992", "sets it to 212992 at boot, after advisor's file"),
-        ("/etc/sysctl.d/99-site.conf", 'net.core.rmem_max = "8388608"', "refused at boot"),
-        ("/run/sysctl.d/91-x.conf", "net/core/rmem_max=212992", "sets it to 212992"),
-    ],
-)
+@pytest.mark.parametrize(("path", "line", "words"), CASES["a later file wins and is named"])
 def test_a_later_file_wins_and_is_named(path: str, line: str, words: str, tmp_path: Path) -> None:
     system(tmp_path, files={path: f"# site\n{line}\n"})
     found = skipped(planned(tmp_path, BUFFERS), "sysctl:net.core.rmem_max")
@@ -210,17 +194,7 @@ def test_the_memory_budget(available_gib: int, udp: int, outcome: str, tmp_path:
         assert [note.startswith(f"memory budget: {figures}") for note in notes] == [True] * (outcome == "warns")
 
 
-@pytest.mark.parametrize(
-    ("live", "value", "sense", "outcome"),
-    [
-        ("4096 131072 6291456", "8388608", "at-least", "has 3 fields now, and 1 is wanted"),
-        ("4096 131072", "1 2 3", ["keep", "keep", "at-least"], "has 2 fields now, and 3 are wanted"),
-        ("4096 131072 6291456", '"1 2 3"', "exactly", "quotes would be written"),
-        ("4096 131072 6291456", "8388608", "exactly", "has 1 of 3 numbers"),
-        ("4096 131072 6291456", "4096 131072 8388608", "exactly", None),
-        ("4096 131072 6291456", "1", "keep", "does not change it"),
-    ],
-)
+@pytest.mark.parametrize(("live", "value", "sense", "outcome"), CASES["values that do not fit"])
 def test_values_that_do_not_fit(live: str, value: str, sense: Any, outcome: str | None) -> None:
     body = document("mine", wanted(tunable="sysctl:net.ipv4.tcp_rmem", value=value, sense=sense))
     targets, _ = resolve_targets(Request.from_settings(parse_profile(toml(body), "x"), {}), facts())

@@ -46,7 +46,6 @@ RATIO = {
     f"{VM}/dirty_background_ratio": "10\n",
 }
 BYTES = {**RATIO, f"{VM}/dirty_bytes": "268435456\n", f"{VM}/dirty_ratio": "0\n"}
-NEITHER = {**RATIO, f"{VM}/dirty_ratio": "0\n"}
 
 
 def planned(
@@ -103,19 +102,7 @@ def test_a_disk_that_cannot_be_told_for_good_is_set_for_this_boot() -> None:
     assert "the kernel's name for it may change" in (one.persist_note or "")
 
 
-@pytest.mark.parametrize(
-    ("files", "key", "value", "undo"),
-    [
-        (RATIO, "dirty_bytes", "268435456", [("dirty_ratio", "20")]),
-        (RATIO, "dirty_background_bytes", "268435456", [("dirty_background_ratio", "10")]),
-        (RATIO, "dirty_ratio", "40", [("dirty_ratio", "20")]),
-        (BYTES, "dirty_ratio", "40", [("dirty_bytes", "268435456")]),
-        (BYTES, "dirty_bytes", "1073741824", [("dirty_bytes", "268435456")]),
-        # Only a ratio that changes zeroes the bytes.
-        (NEITHER, "dirty_bytes", "268435456", [("dirty_ratio", "1"), ("dirty_ratio", "0")]),
-        (NEITHER, "dirty_ratio", "5", [("dirty_ratio", "1"), ("dirty_ratio", "0")]),
-    ],
-)
+@pytest.mark.parametrize(("files", "key", "value", "undo"), CASES["the pair comes back in its own kind"])
 def test_the_pair_comes_back_in_its_own_kind(
     files: dict[str, str], key: str, value: str, undo: list[tuple[str, str]]
 ) -> None:
@@ -137,17 +124,7 @@ def test_both_of_a_pair_cannot_be_had() -> None:
     assert "vm.dirty_ratio is what to set instead" in zero.blocking[0].reason
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "outcome"),
-    [
-        ("/etc/sysctl.d/99-site.conf", "30", "overridden"),
-        ("/etc/sysctl.conf", "30", "overridden"),
-        ("/etc/sysctl.d/10-site.conf", "30", "note"),
-        # A ratio of zero leaves the bytes as they are.
-        ("/etc/sysctl.d/99-site.conf", "0", "nothing"),
-        ("/etc/sysctl.d/10-site.conf", "0", "nothing"),
-    ],
-)
+@pytest.mark.parametrize(("path", "value", "outcome"), CASES["a file that sets the other of a pair"])
 def test_a_file_that_sets_the_other_of_a_pair(path: str, value: str, outcome: str) -> None:
     known = facts(sysctl_origin={"vm.dirty_ratio": origin("vm.dirty_ratio", value, path=path)})
     plan = planned(RATIO, {"sysctl:vm.dirty_bytes": "268435456"}, known=known)
@@ -191,16 +168,7 @@ def test_huge_pages_are_written_at_boot_and_the_command_line_is_told() -> None:
     assert refused.reason == "this kernel offers always, madvise, never"
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "is_overridden"),
-    [
-        ("/etc/tmpfiles.d/10-site.conf", "never", True),
-        ("/usr/lib/tmpfiles.d/10-site.conf", "never", True),
-        ("/etc/tmpfiles.d/10-site.conf", "madvise", False),
-        ("/etc/tmpfiles.d/zz.conf", "never", False),
-        ("/etc/tmpfiles.d/10-site.txt", "never", False),
-    ],
-)
+@pytest.mark.parametrize(("path", "value", "is_overridden"), CASES["a file of tmpfiles that comes first wins"])
 def test_a_file_of_tmpfiles_that_comes_first_wins(path: str, value: str, *, is_overridden: bool) -> None:
     plan = planned({**THP, path: "# site\n" + LINE.format(value)}, {"thp:enabled": "madvise"})
     assert bool(plan.blocking) == is_overridden

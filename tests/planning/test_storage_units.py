@@ -16,8 +16,11 @@ from advisor.planner import plan_profiles
 from advisor.planning.storage_units import select_found, storage_units
 from advisor.tunables.unit_numa import UnitNuma
 from tests.beegfs_server import CPUS, layout, tree, unit
+from tests.cases import cases
 from tests.facts.storage import Tree
 from tests.rules.build import disk, facts, link, replaced
+
+CASES = cases(__file__)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -211,17 +214,7 @@ def test_a_systemd_without_numa_policy_binds_cpus_by_number(version: str | None,
     assert ("version of systemd is unknown" in note) is (version is None)
 
 
-@pytest.mark.parametrize(
-    ("version", "text", "value"),
-    [
-        ("systemd 239 (239-82.el8)\n", MODERN, BOUND.format(0)),
-        ("systemd 239 (239-18.el8)\n", "NUMAPolicy=n/a\nNUMAMask=\nCPUAffinity=\n", None),
-        ("systemd 243 (243.4-1.fc31)\n", "NUMAPolicy=n/a\nNUMAMask=\nCPUAffinity=\n", None),
-        ("systemd 244 (244)\n", MODERN, BOUND.format(0)),
-        ("systemd 257 (257.4)\n", MODERN, BOUND.format(0)),
-        (None, MODERN, BOUND.format(0)),
-    ],
-)
+@pytest.mark.parametrize(("version", "text", "value"), CASES["what systemctl show prints is there"])
 def test_what_systemctl_show_prints_is_there(version: str | None, text: str, value: str | None) -> None:
     made = running(host((0, 1)), {"minio": ["/data/0/x"]}, text)
     if version:

@@ -10,19 +10,12 @@ from hypothesis import strategies as st
 
 from advisor.errors import UsageError
 from advisor.reach.addresses import parse_address, resolve, why_not_askable
+from tests.cases import cases
+
+CASES = cases(__file__)
 
 
-@pytest.mark.parametrize(
-    ("text", "canonical"),
-    [
-        ("192.0.2.2", "192.0.2.2"),
-        ("2001:DB8::0:2", "2001:db8::2"),
-        ("::ffff:192.0.2.2", "192.0.2.2"),
-        ("fe80::1%eth1", "fe80::1%eth1"),
-        ("127.0.0.1", "127.0.0.1"),
-        ("::1%lo", "::1%lo"),
-    ],
-)
+@pytest.mark.parametrize(("text", "canonical"), CASES["an address is an address"])
 def test_an_address_is_an_address(text: str, canonical: str) -> None:
     assert str(parse_address(text)) == canonical
 
@@ -44,18 +37,7 @@ def test_no_text_breaks_it(text: str) -> None:
     assert address is None or parse_address(str(address)) == address
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("224.0.0.1", "multicast"),
-        ("ff02::1", "multicast"),
-        ("ff02::1%lo", "multicast"),
-        ("0.0.0.0", "no address of a host"),
-        ("::", "no address of a host"),
-        ("255.255.255.255", "broadcast"),
-        ("fe80::1", "link-local address without its link"),
-    ],
-)
+@pytest.mark.parametrize(("text", "why"), CASES["whom nobody can ask"])
 def test_whom_nobody_can_ask(text: str, why: str) -> None:
     assert why in str(why_not_askable(ipaddress.ip_address(text)))
     with pytest.raises(UsageError, match=why):

@@ -11,9 +11,12 @@ import pytest
 from advisor.host import live_host
 from advisor.reach.path_check import Awaited, Passed, PathState, await_gate, gate, up_links
 from advisor.reach.records import Peer, Peers
+from tests.cases import cases
 from tests.reach.test_path import bridged, routed
 from tests.reach.wire import Request, far_end
 from tests.trees import host_of, make_tree
+
+CASES = cases(__file__)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -185,19 +188,7 @@ def test_a_peer_that_needs_a_while(spaces: Spaces) -> None:
     assert awaited.rounds > 1
 
 
-@pytest.mark.parametrize(
-    ("carrier", "operstate", "is_up"),
-    [
-        ("1", "up", True),
-        ("1", "unknown", True),
-        ("0", "down", False),
-        ("0", "unknown", False),
-        ("1", "dormant", False),
-        ("0", "lowerlayerdown", False),
-        (None, "down", False),
-        (None, None, False),
-    ],
-)
+@pytest.mark.parametrize(("carrier", "operstate", "is_up"), CASES["when a link is up"])
 def test_when_a_link_is_up(tmp_path: Path, carrier: str | None, operstate: str | None, is_up: bool) -> None:
     given = {"carrier": carrier, "operstate": operstate}
     files = {f"/sys/class/net/eth1/{name}": f"{value}\n" for name, value in given.items() if value is not None}

@@ -16,8 +16,11 @@ from advisor.reach.records import Limit, Peer, Reach, Role, Unprobeable
 from advisor.reach.survey import Survey
 from advisor.report.encode import encode_document
 from advisor.report.reach import probe_document, probe_text
+from tests.cases import cases
 from tests.golden import assert_golden
 from tests.reach.test_path import V4, V6, routed
+
+CASES = cases(__file__)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,16 +138,7 @@ def test_nobody_to_ask(spaces: Spaces) -> None:
     assert "advisor probe ADDRESS" in said.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("no such host",), "neither an address nor a name"),
-        (("224.0.0.1",), "multicast"),
-        (("192.0.2.2", "--mtu", "67"), "not within 68..65535"),
-        (("192.0.2.2", "--count", "0"), "not within 1..100"),
-        (("192.0.2.2", "--count", "many"), "is not a whole number"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), CASES["calls that make no sense"])
 def test_calls_that_make_no_sense(spaces: Spaces, words: tuple[str, ...], message: str) -> None:
     spaces.add("here")
     said = probe(spaces, *words, "--json")

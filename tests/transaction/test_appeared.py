@@ -20,9 +20,12 @@ from advisor.transaction.journal import Record, Store
 from advisor.transaction.verify import find_drift
 from advisor.tunables import FileEdit, parse_tunable
 from advisor.tunables.udev import RULES, DeviceClass
+from tests.cases import cases
 from tests.transaction.system import apply_locked, bare_facts, roll_back_locked
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import host_of, make_command, make_tree
+
+CASES = cases(__file__)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -152,22 +155,7 @@ def test_a_rollback_restores_what_they_had_when_they_appeared(tmp_path: Path, sh
     assert not (root / RULES.lstrip("/")).exists()
 
 
-@pytest.mark.parametrize(
-    ("wanted", "words"),
-    [
-        ({CLASS: "none"}, "gives this class kyber already"),
-        ({"udev:block:nvme*:scheduler": "none"}, "gives scheduler to devices of this class already"),
-        ({"udev:block:nvme*/model/FAST*:scheduler": "none"}, "gives scheduler to devices of this class already"),
-        ({"udev:block:nvme[0-4]*/rotational/0:read_ahead_kb": "1024"}, "gives read_ahead_kb to devices"),
-        ({AHEAD: "at-least 4096"}, "gives this class at-least 512 already"),
-        ({RACE: "7000"}, "gives this class 5000 already"),
-        ({"udev:block:sd*:nomerges": "1", "udev:block:sd[a-c]:nomerges": "2"}, "and has one value: ask for one"),
-        ({"udev:block:sd*:scheduler": "none", "udev:link:e1000e:txqueuelen": "2000"}, None),
-        ({"udev:block:nvme*/model/SLOW DISK*:scheduler": "none"}, None),
-        ({"udev:block:sd*/rotational/0:nomerges": "1", "udev:block:sd*/rotational/1:nomerges": "2"}, None),
-        ({CLASS: "kyber", AHEAD: "at-least 512"}, None),
-    ],
-)
+@pytest.mark.parametrize(("wanted", "words"), CASES["a device has one rule for a value"])
 def test_a_device_has_one_rule_for_a_value(tmp_path: Path, wanted: dict[str, str], words: str | None) -> None:
     """Of two, nothing would say what a device had before both."""
     host = with_later_devices(tmp_path)[0]

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 
 from advisor.transaction.rollback import recover_unfinished, roll_back
 from advisor.transaction.verify import find_drift
+from tests.cases import cases
 from tests.transaction.queues import LINK, WAYS, applied, back, build, call, state
 from tests.transaction.system import roll_back_locked, store_of
 from tests.transaction.test_channels import Dying
 from tests.transaction.test_script import SHELLS, run_script
 from tests.transaction.test_transaction import in_child
+
+CASES = cases(__file__)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -126,15 +129,7 @@ def test_what_was_set_of_a_queue_that_is_gone_is_gone_with_it(tmp_path: Path, wa
     assert "already   link:eth1:xps.tx-6" in said
 
 
-@pytest.mark.parametrize(
-    ("wanted", "order"),
-    [
-        ([{CHANNELS: "2"}, {CHANNELS: "3"}, {CHANNELS: "2"}], "123"),
-        ([{XPS: "5-7"}, {CHANNELS: "8"}, {CHANNELS: "2"}, {XPS: "5-7"}], "1234"),
-        ([{XPS: "5-7"}, {CHANNELS: "8"}, {CHANNELS: "2"}, {XPS: "5-7"}], "2314"),
-        ([{XPS: "5-7"}, {CHANNELS: "8"}, {CHANNELS: "2"}, {XPS: "5-7"}], "2341"),
-    ],
-)
+@pytest.mark.parametrize(("wanted", "order"), CASES["channels above channels that go from below"])
 def test_channels_above_channels_that_go_from_below(tmp_path: Path, wanted: list[dict[str, str]], order: str) -> None:
     host, store, before = layers(tmp_path, *wanted)
     for number in order:

@@ -122,27 +122,7 @@ def test_no_request_is_larger_than_the_hardware_takes(tmp_path: Path) -> None:
     assert refusal == "its hardware takes at most 1024 (max_hw_sectors_kb)"
 
 
-# Of Ubuntu's images for Google Cloud: packaging/ubuntu/99-gce.rules of GoogleCloudPlatform guest-configs.
-GCE_RULE = (
-    'SUBSYSTEM=="block", ENV{DEVTYPE}!="partition", ACTION=="add|change", ENV{ID_VENDOR}=="*Google*", '
-    'ATTR{queue/rotational}=="1", ATTR{queue/scheduler}="none"\n'
-)
-
-
-@pytest.mark.parametrize(
-    ("files", "named"),
-    [
-        ({"/lib/udev/rules.d/99-gce.rules": GCE_RULE}, ["/lib/udev/rules.d/99-gce.rules"]),
-        # One directory by two names.
-        (
-            {"/usr/lib/udev/rules.d/99-gce.rules": GCE_RULE, "/lib/udev/rules.d/99-gce.rules": GCE_RULE},
-            ["/usr/lib/udev/rules.d/99-gce.rules"],
-        ),
-        # A file of the same name in /etc replaces it (udev(7)).
-        ({"/lib/udev/rules.d/99-gce.rules": GCE_RULE, "/etc/udev/rules.d/99-gce.rules": "# none\n"}, []),
-        ({"/usr/lib/udev/rules.d/60-gce.rules": GCE_RULE}, []),
-    ],
-)
+@pytest.mark.parametrize(("files", "named"), CASES["a rule of a package that is read later is named"])
 def test_a_rule_of_a_package_that_is_read_later_is_named(files: dict[str, str], named: list[str]) -> None:
     host = Host(MemoryFiles({path: text.encode() for path, text in files.items()}), NoCommands())
     assert [one.partition(" ")[0] for one in later_rules(host, "queue/scheduler")] == named

@@ -10,6 +10,9 @@ from advisor.facts.cpf_text import parse_cpf
 from advisor.host import Host, MemoryFiles, NoCommands, observe
 from advisor.tunables import FileEdit, apply_edit, parse_tunable
 from advisor.tunables.preflight import HasPreflight
+from tests.cases import cases
+
+CASES = cases(__file__)
 
 PATH = "/usr/irissys/iris.cpf"
 KEYS = {"Asyncwij": "16", "wdparm": "16,32,512,128", "wduseasyncio": "1", "globals": "0,0,4096,0,0,0"}
@@ -59,17 +62,7 @@ def test_every_other_line_stays(text: str, key: str) -> None:
     assert others(after) == others(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "refusal"),
-    [
-        ("[config]\nAsyncwij=8\n", None),
-        ("[config]\n", None),
-        ("[config]\nasyncwij=8\n", "spells it asyncwij"),
-        ("[Startup]\n", "no section [config]"),
-        ("[config]\n[Miscellaneous]\nASYNCWIJ=1\n", None),
-        ("[config]\nAsyncwijx=8\n;asyncwij\n", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "refusal"), CASES["a key in another spelling is not given twice"])
 def test_a_key_in_another_spelling_is_not_given_twice(text: str, refusal: str | None) -> None:
     one = parse_tunable(f"file:{PATH}:config/Asyncwij")
     assert isinstance(one, HasPreflight)

@@ -102,14 +102,7 @@ def test_the_unit_that_holds_the_latency_starts_with_the_host(tmp_path: Path) ->
     ]
 
 
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [
-        ("module:nf-conntrack", "module:nf_conntrack"),
-        ("module:cpuidle-haltpoll:force", "module:cpuidle_haltpoll:force"),
-        ("module:cpuidle-haltpoll:option.force", "module:cpuidle_haltpoll:option.force"),
-    ],
-)
+@pytest.mark.parametrize(("written", "meant"), CASES["a hyphen in a module s name is an underscore"])
 def test_a_hyphen_in_a_module_s_name_is_an_underscore(written: str, meant: str, tmp_path: Path) -> None:
     one = parse_tunable(written)
     assert one.id == meant

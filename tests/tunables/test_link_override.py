@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from advisor.host import Host, MemoryFiles, NoCommands
-from advisor.host.steps import DriverGroup
 from advisor.tunables.link_override import overriding_setting
+from tests.cases import cases
 from tests.managers import PROFILE, UUID, links, managed, profile
+
+if TYPE_CHECKING:
+    from advisor.host.steps import DriverGroup
+
+CASES = cases(__file__)
 
 
 def reason(ethtool: str, group: DriverGroup, key: str, value: str, place: str = PROFILE) -> str | None:
@@ -19,18 +26,7 @@ def reason(ethtool: str, group: DriverGroup, key: str, value: str, place: str = 
     return overriding_setting(host, "eth1", group, key, value)
 
 
-@pytest.mark.parametrize(
-    ("setting", "group", "key", "value"),
-    [
-        ("ring-rx=256", "rings", "rx", "4096"),
-        ("channels-combined=1", "channels", "combined", "8"),
-        ("coalesce-rx-usecs=3", "coalesce", "rx-usecs", "50"),
-        ("pause-autoneg=false", "pause", "autoneg", "on"),
-        ("feature-gro=true", "features", "rx-gro", "off"),
-        ("feature-tso=false", "features", "tx-tcp-segmentation", "on"),
-        ("feature-rx-udp-gro-forwarding=true", "features", "rx-udp-gro-forwarding", "off"),
-    ],
-)
+@pytest.mark.parametrize(("setting", "group", "key", "value"), CASES["a setting of the profile wins and is named"])
 def test_a_setting_of_the_profile_wins_and_is_named(setting: str, group: DriverGroup, key: str, value: str) -> None:
     said = reason(setting, group, key, value)
     assert said is not None

@@ -22,6 +22,8 @@ from tests.cases import cases
 from tests.managers import NETWORK, PROFILE, configured, links, managed, profile, running
 from tests.trees import host_of, make_tree
 
+CASES = cases(__file__)
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -68,19 +70,7 @@ def test_a_link_of_nobody_gets_a_link_file(tmp_path: Path) -> None:
     assert (path, text.splitlines()[-2:]) == (OURS, ["NamePolicy=keep", "MTUBytes=9000"])
 
 
-@pytest.mark.parametrize(
-    ("present", "ours"),
-    [
-        ("10-advisor-eth1", "10"),
-        ("10-netplan-eth1", "10"),
-        ("10-a", "05"),
-        ("05-advisor-eth1", "05"),
-        ("05", "05"),
-        ("04-a", "00"),
-        ("00-a", None),
-        ("00-z", "00"),
-    ],
-)
+@pytest.mark.parametrize(("present", "ours"), CASES["only the first link file counts"])
 def test_only_the_first_link_file_counts(present: str, ours: str | None, tmp_path: Path) -> None:
     known = {"/run/udev/data/n3": f"E:ID_NET_LINK_FILE=/etc/systemd/network/{present}.link\n"}
     if ours is None:
@@ -122,16 +112,7 @@ def test_a_profile_is_edited_and_loaded(tmp_path: Path) -> None:
     assert edit.reload == (RunCommand(("nmcli", "connection", "load", PROFILE)),)
 
 
-@pytest.mark.parametrize(
-    ("kind", "sections", "section"),
-    [
-        ("ethernet", "", "ethernet"),
-        ("802-3-ethernet", "[802-3-ethernet]\nmac-address=x\n", "802-3-ethernet"),
-        ("bond", "[bond]\nmode=802.3ad\n", "ethernet"),
-        ("vlan", "[ethernet]\n", "ethernet"),
-        ("infiniband", "[infiniband]\ntransport-mode=datagram\n", "infiniband"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "sections", "section"), CASES["the section is that of the profiles type"])
 def test_the_section_is_that_of_the_profiles_type(kind: str, sections: str, section: str, tmp_path: Path) -> None:
     text = profile(sections, kind=kind)
     _, after = written(tmp_path, {PROFILE: text, **managed()})
