@@ -15,9 +15,6 @@ class Case(NamedTuple):
     right: frozenset[str]
 
 
-FLASH = Disk("nvme0n1", reads=20, writes=20, wait_ms=0.1, number="259:0")
-
-
 _COST = {
     "/sys/fs/cgroup/io.cost.qos": "259:0 enable=1 ctrl=user rpct=95.00 rlat=5000 wpct=95.00 wlat=5000 min=50.00 "
     "max=150.00\n",

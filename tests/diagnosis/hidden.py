@@ -97,10 +97,6 @@ HIDDEN: dict[str, Hidden] = {
         Hidden(Machine(io_some=0.7, paths={f"mpatha 8:{16 * at}": "active" for at in range(1, 5)},
                        disks=(*(_sd(letter, 220, 0.6) for letter in "bce"), _sd("d", 60, 16, 0.9),
                               _top("dm-0", "sdb sdc sdd sde", 720, 2, "253:0", busy=0.95))), "disk.slow-member"),
-    "one slow path of two":
-        Hidden(Machine(io_some=0.7, paths={f"mpatha 8:{16 * at}": "active" for at in (1, 2)},
-                       disks=(_sd("b", 400, 0.6), _sd("c", 60, 15, 0.9),
-                              _top("dm-0", "sdb sdc", 460, 2.4, "253:0", busy=0.95))), "disk.slow-member"),
     "slow path of NVMe's own multipath":
         Hidden(Machine(io_some=0.8,
                        disks=(Disk("nvme0c0n1", 900, 0, 16, 16, 0.2, number="259:1"),
@@ -112,16 +108,9 @@ HIDDEN: dict[str, Hidden] = {
                        extra={"/sys/block/sdb/device/queue_depth": "1\n", "/sys/block/sdb/queue/nr_requests": "64\n"}),
                "disk.queue-full", never="disk.saturated"),
     "receive buffers that are pruned": Hidden(Machine(tcp={"PruneCalled": 60, "RcvPruned": 4}), "net.receive-window"),
-    "few packets of very many over the allowance":
-        Hidden(Machine(allowances={"pps_allowance_exceeded": 120.0}, links=(Link(rx_bytes=1e8, tx_bytes=2e8),)),
-               "cloud.network-limit"),
-    "nvme drive that collects garbage":
-        Hidden(Machine(io_some=0.8, iowait=0.2, disks=(_nvme(0, 150, 6.0, writes=10, busy=0.95),)), "disk.slow"),
     "receive window closed by a slow reader here":
         Hidden(Machine(tcp={"TCPToZeroWindowAdv": 30, "TCPFromZeroWindowAdv": 30, "TCPWantZeroWindowAdv": 90}),
                "net.receive-window"),
-    "listen queue that overflows now and then":
-        Hidden(Machine(tcp={"ListenOverflows": 1.2, "ListenDrops": 1.2, "PassiveOpens": 60}), "net.listen-drops"),
     "queue of half-open connections full, with cookies":
         Hidden(Machine(tcp={"TCPReqQFullDoCookies": 50, "PassiveOpens": 400}), "net.listen-drops"),
     "conntrack full, and emptied at the end": Hidden(_conntrack, "net.conntrack-full"),
@@ -132,10 +121,6 @@ HIDDEN: dict[str, Hidden] = {
         Hidden(Machine(cpus=8, hard_irq=(0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0),
                        softirq=(0.01, 0.01, 0.35, 0.01, 0.01, 0.01, 0.01, 0.01),
                        irqs=(50, 50, 120_000, 50, 50, 50, 50, 50), irq_name="mpt3sas0-msix2"), "cpu.interrupts"),
-    "stolen time with an idle disk": Hidden(
-        Machine(user=0.25, steal=0.18, cpu_some=0.3, disks=(Disk("vda", 0.1, 0.1, number="254:0"),), extra=_KVM),
-        "cpu.steal",
-    ),
     "quota of 5 CPUs of which 4.9 are used":
         Hidden(Machine(cpus=16, user=0.3,
                        groups=(Group(throttled=0.25, quota="500000 100000", path="/kubepods.slice/pod.scope"),)),
@@ -164,20 +149,11 @@ HIDDEN: dict[str, Hidden] = {
     "EBS volume without credits, as no root":
         Hidden(Machine(io_some=0.95, extra=_EBS | _KVM, disks=(_nvme(1, 100, 80, busy=1.0, number="259:1"),)),
                "disk.slow disk.saturated"),
-    "virtual disk with a limit of its hypervisor": Hidden(
-        Machine(io_some=0.9, extra=_KVM, disks=(Disk("vda", 3000, 0, 8, 4, 21.0, number="254:0"),)), "disk.saturated"
-    ),
-    "conntrack allowance of an ENA instance": Hidden(
-        Machine(allowances={"conntrack_allowance_exceeded": 30.0}, links=(Link(tx_bytes=2e6),)), "cloud.network-limit"
-    ),
     "check of an array while the load binds":
         Hidden(Machine(io_some=0.85, iowait=0.3, arrays=(Array(action="check", done="1000 / 90000"),),
                        disks=(*(_sd(letter, 160, 45, 1.0, rotational=True, read_kib=256) for letter in "bcd"),
                               _top("md0", "sdb sdc sdd", 90, 80, "9:0", rotational=True, busy=1.0))),
                "array.rebuilding"),
-    "clock that nobody steers, and nothing else":
-        Hidden(Machine(user=0.0, clock="unsynchronised",
-                       processes=(Process("systemd-timesyncd", "systemd-timesyncd.service"),)), "clock.unsynchronised"),
     "quota of a service and loss on the way":
         Hidden(Machine(groups=(Group(throttled=0.6, quota="200000 100000"),), tcp={"OutSegs": 3000, "RetransSegs": 90},
                        connections=(Connection(busy=0.9, bytes=3e6, resent=80),)), "cpu.quota net.loss",
@@ -215,11 +191,6 @@ HIDDEN: dict[str, Hidden] = {
                               Link("eth1", tx_bytes=1e6)),
                        extra={"/sys/class/net/bond0/lower_eth0/uevent": "",
                               "/sys/class/net/bond0/lower_eth1/uevent": ""}), "net.link-saturated"),
-    "compaction and direct reclaim":
-        Hidden(Machine(memory_some=0.25, system=0.4,
-                       vm={"compact_stall": 90, "allocstall_normal": 300, "pgscan_direct": 9e4}), "memory.pressure"),
-    "all CPUs busy by tasks that are not niced":
-        Hidden(Machine(user=0.93, nice=0.03, cpu_some=0.6, running=9), "cpu.saturated"),
     "path that was lost, and the others carry it": Hidden(
         lambda at: Machine(
             io_some=0.5,
@@ -241,11 +212,6 @@ HIDDEN: dict[str, Hidden] = {
         Hidden(Machine(user=0.35,
                        processes=(Process(), Process("redis", "redis.service", cpu=1.3, threads=(0.99, 0.2, 0.11)))),
                "application.single-thread"),
-    "reclaim by kswapd without swap and without PSI":
-        Hidden(Machine(psi=False, iowait=0.3,
-                       vm={"pgscan_kswapd": 90_000, "pgsteal_kswapd": 60_000, "workingset_refault_file": 28_000},
-                       disks=(_nvme(0, 6000, 1.4, read_kib=20, busy=0.98),)), "memory.pressure",
-               never="disk.saturated"),
     "NVMe drive that answers too late, by the log": Hidden(
         Machine(
             io_some=0.9,

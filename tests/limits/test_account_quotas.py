@@ -42,12 +42,6 @@ def test_the_provisioned_iops_of_the_article_are_more_than_an_account_begins_wit
     assert "--quota-code L-8D977E7E" in words
 
 
-@pytest.mark.parametrize(("kind", "default"), [("io1", 300_000), ("io2", 100_000)])
-def test_below_the_default_it_is_named_as_well(kind: str, default: int) -> None:
-    found = limits(DeclaredVolume(kind, device="nvme1n1", gib=400, iops=10_000))  # type: ignore[arg-type]
-    assert f"{1_000_000 // default} % of the default of {default:,} IOPS" in text(found)
-
-
 def test_a_quota_that_is_declared_is_not_called_unknown() -> None:
     found = limits(WIJ, DATABASE, quota=Quota(iops=600_000))
     assert quota(found, "IOPS for").own == 600_000

@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
-
 from advisor.limits.declared import Declared, DeclaredVolume
-from advisor.limits.ebs import EbsVolume, bucket_of, lasts_seconds
-from advisor.limits.figures import Figures, total
-from advisor.limits.observed import Measurement, share, with_observed
+from advisor.limits.observed import Measurement, with_observed
 from advisor.limits.paths import limits_of
 from advisor.limits.pci_and_network import PciAndNetwork
 from advisor.limits.raid import usable_bytes
 from advisor.limits.records import Limits, StoragePath
-from tests.known import known
 from tests.limits.hosts import EBS, array, disk, facts, link, mounted
 
 
 def storage(limits: Limits) -> StoragePath:
     (path,) = [one for one in limits.paths if one.kind == "storage"]
     return path
-
-
-def test_s004_eleven_edr_links_carry_136_4_and_reads_are_97_and_writes_89_percent() -> None:
-    """S004, row "004,network": 11 EDR x 12.4 = 136.4 GB/s; 132 read, 121 written."""
-    one = link("ib0", kind="infiniband", speed=100_000, gigabits=126)
-    (path,) = limits_of(facts(links=[one])).paths
-    (bound,) = [one for one in path.sustained if one.quantity == "read_mb_per_s"]
-    gb_per_s = round(bound.value / 1000, 1)
-    assert gb_per_s == 12.4
-    together = total([Figures(gb_per_s, gb_per_s)] * 11)
-    assert together.read_mb_per_s == pytest.approx(136.4)
-    assert round(100 * share(132, together.read_mb_per_s)) == 97
-    assert round(100 * share(121, together.write_mb_per_s)) == 89
-    assert round(100 * share(132_000, 11 * bound.value)) == 97
 
 
 def test_s003_four_gigabit_links_against_394_5_mb_per_s() -> None:
@@ -72,22 +53,6 @@ def test_s002_the_instance_leaves_64_percent_of_the_volumes_unusable() -> None:
     wij, db = found.paths
     assert (db.name, db.sustained[0].stage, round(db.sustained[0].value)) == ("/db", "instance", 7_500)
     assert (wij.name, wij.sustained[0].stage, round(wij.sustained[0].value)) == ("/wij", "volume", 5_000)
-
-
-def test_s000_a_full_bucket_of_5_gib_lasts_47_minutes_at_2000_iops() -> None:
-    """S000 and S001, row "000/001,result 4K 50:50 random": 5 GiB gp2, about 2,000 IOPS, 5.4 M / 1,900."""
-    bucket = known(bucket_of(EbsVolume("gp2", 5)))
-    assert round((lasts_seconds(bucket, 2000) or 0) / 60) == 47
-    assert lasts_seconds(bucket, 100) is None
-    host = facts([disk("xvdb", kind="xen")], instance_type=None, virtualization="xen")
-    said = Declared((DeclaredVolume("gp2", device="xvdb", gib=5),))
-    measured = Measurement("infoscale.4k-rand-rw50", "xvdb", "iops", 2000.0, 0.5)
-    path = storage(with_observed(limits_of(host, None, said), [measured], host, said))
-    (seen,) = path.observed
-    assert seen.in_burst
-    assert seen.ceiling == pytest.approx(3000)
-    assert round((seen.seconds or 0) / 60) == 47
-    assert {one.quantity: one.value for one in path.sustained}["read_iops"] == 100
 
 
 def test_s004_190_tib_are_usable_of_211_tb() -> None:

@@ -7,13 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError
 from advisor.facts.iris import Iris, IrisPlace
 from advisor.limits.declared import Declared, DeclaredVolume, Quota, parse_declared
-from advisor.limits.ebs import EbsVolume, bucket_of, carried, fills_seconds, lasts_seconds
+from advisor.limits.ebs import EbsVolume, bucket_of, fills_seconds, lasts_seconds
 from advisor.limits.figures import MIB
 from advisor.limits.observed import Measurement, with_observed
 from advisor.limits.paths import limits_of
@@ -50,23 +48,6 @@ def test_what_cannot_be_bought_together(kind: str, gib: int, bought: dict[str, i
         parse_declared(volume(kind, gib, **bought), "v.toml")
 
 
-@pytest.mark.parametrize(
-    ("kind", "gib", "bought"),
-    [
-        ("gp3", 6, {}),
-        ("gp3", 1, {"iops": 3000}),
-        ("gp3", 8, {"iops": 4000, "throughput_mib_per_s": 1000}),
-        ("gp3", 100, {"throughput_mib_per_s": 750}),
-        ("gp3", 160, {"iops": 80_000, "throughput_mb_per_s": 2000}),
-        ("io1", 4, {"iops": 200}),
-        ("io2", 256, {"iops": 256_000}),
-        ("st1", 125, {}),
-    ],
-)
-def test_what_can(kind: str, gib: int, bought: dict[str, int]) -> None:
-    assert parse_declared(volume(kind, gib, **bought), "v.toml").volume[0].gib == gib
-
-
 def test_aws_s_own_word_is_taken_as_it_is() -> None:
     """What it sells may have grown since."""
     one = {"VolumeId": "vol-0abc1234", "Size": 1, "VolumeType": "gp3", "Iops": 16_000, "Throughput": 1000}
@@ -88,14 +69,6 @@ def test_the_bucket_of_gp2_as_amazon_s_table_has_it(gib: int, base: int, burst_s
     bucket = known(bucket_of(EbsVolume("gp2", gib)))
     assert (bucket.base, round(lasts_seconds(bucket, 3000) or 0)) == (base, burst_seconds)
     assert round(fills_seconds(bucket)) == fill_seconds
-
-
-@given(st.sampled_from(["gp2", "st1", "sc1"]), st.integers(125, 16_384))
-def test_what_is_drawn_and_what_fills_are_the_same_bucket(kind: Any, gib: int) -> None:
-    bucket = bucket_of(EbsVolume(kind, gib))
-    if bucket is not None:
-        lasting = known(lasts_seconds(bucket, bucket.burst))
-        assert lasting * (bucket.burst - bucket.base) == pytest.approx(fills_seconds(bucket) * bucket.base)
 
 
 def limits(kind: str, gib: int, *, virtualization: str = "amazon", **bought: Any) -> tuple[Limits, Any, Declared]:
@@ -124,10 +97,6 @@ def test_an_instance_that_is_not_built_on_nitro_carries_less(kind: str, iops: in
     assert figures(new)["read_mb_per_s"] == pytest.approx(on_nitro * MIB)
     few, _, _ = limits(kind, 4000, virtualization="xen", iops=1000)
     assert figures(few)["read_iops"] == 1000
-
-
-def test_other_types_carry_the_same_on_xen() -> None:
-    assert figures(limits("gp2", 2000, virtualization="xen")[0]) == figures(limits("gp2", 2000)[0])
 
 
 def test_how_long_an_empty_bucket_takes_to_fill_is_told() -> None:
@@ -207,12 +176,3 @@ def test_what_iris_keeps_on_a_path_is_told() -> None:
         "nvme2n1": ("InterSystems IRIS LIVE: journal",),
         "nvme3n1": (),
     }
-
-
-@given(st.sampled_from(["io1", "io2"]), st.integers(100, 256_000))
-def test_no_volume_carries_more_without_nitro(kind: Any, iops: int) -> None:
-    old, new = carried(EbsVolume(kind, 4000), iops, nitro=False), carried(EbsVolume(kind, 4000), iops)
-    assert old is not None
-    assert new is not None
-    assert old.iops <= new.iops
-    assert old.mib_per_s <= new.mib_per_s

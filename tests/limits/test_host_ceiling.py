@@ -111,14 +111,6 @@ def test_two_arrays_behind_one_adapter_share_it() -> None:
     assert (found.binds.next_stage, found.binds.next_mb_s) == ("media", near(4000))
 
 
-def test_a_mirror_loads_its_adapter_with_each_write_twice() -> None:
-    names = ["sda", "sdb"]
-    host = facts([disk(name, kind="scsi") for name in names], [array("md0", "raid1", names)])
-    hops = dict.fromkeys(names, (PciHop("0000:05:00.0", 8000),))
-    found = of(host, drives(*names, read=5000, write=5000), Front("local", ""), hops)
-    assert (found.read_mb_s, found.write_mb_s) == (near(1000), near(500))
-
-
 def test_drives_of_several_volumes_or_partitions_count_once() -> None:
     names = ["nvme0n1", "nvme1n1"]
     host = facts(
@@ -212,17 +204,6 @@ def test_several_stages_bind_each_its_part() -> None:
     assert [(one.stage, one.mb_s) for one in known(found.binds).shares] == [("media", near(2000)), ("pcie", near(500))]
 
 
-def test_arrays_of_unknown_level_or_in_a_row() -> None:
-    names = ["nvme0n1", "nvme1n1"]
-    host = facts([disk(name) for name in names], [array("dm-0", "linear", names)], filesystems=[mounted("dm-0", "/db")])
-    found = of(host, drives(*names), Front("local", ""))
-    assert found.read_mb_s == near(1000)
-    assert any("one behind the other" in note for note in found.notes)
-    names = ["nvme0n1", "nvme1n1"]
-    host = facts([disk(name) for name in names], [array("dm-0", None, names)], filesystems=[mounted("dm-0", "/db")])
-    assert of(host, drives(*names), Front("local", "")).read_mb_s == near(2000)
-
-
 def test_the_system_s_own_disk_is_left_out_where_there_is_another() -> None:
     host = facts(
         [disk("sda", kind="scsi"), disk("nvme0n1")], filesystems=[mounted("sda", "/"), mounted("nvme0n1", "/data")]
@@ -299,11 +280,6 @@ def test_iops_of_machines_that_are_known_or_not() -> None:
     assert stage(bought("r9z.96xlarge"), "instance").why == ("its limits are not known: the type is not in the tables")
 
 
-def test_a_machine_of_azure_is_no_ec2_instance() -> None:
-    for name in ("Standard_E96bds_v5", "Standard_nothing_v9", None):
-        assert bought(name, "azure", "Premium_LRS").machine == "Azure VM", name
-
-
 def on_cloud(provider: str, said: str, model: str) -> HostCeiling:
     """The disks that a user declares, each with a file system, in this cloud, with its machine type declared."""
     declared = parse_declared(said.encode(), "v.toml")
@@ -324,19 +300,6 @@ def test_a_machine_of_google_bounds_all_its_disks_of_a_type() -> None:
     both = f"instance-type='n2-standard-8'\n{disks}[[volume]]\ndevice='sde'\ntype='hyperdisk-balanced'\niops=9000\n"
     unknown = stage(on_cloud("gcp", both, "PersistentDisk"), "instance")
     assert unknown.why == "its limits are not known: no table has what it carries to hyperdisk-balanced"
-
-
-def test_a_host_with_newer_azure_disks_reaches_no_less_than_one_of_them() -> None:
-    said = (
-        "instance-type='Standard_D8s_v7'\n[[volume]]\ndevice='sdc'\ntype='PremiumV2_LRS'\niops=30000\n"
-        "throughput-mb-per-s=1200\n[[volume]]\ndevice='sdd'\ntype='Premium_LRS'\ntier='P30'\n"
-    )
-    found = on_cloud("azure", said, "Virtual Disk")
-    assert (found.read_mb_s, found.read_iops) == (near(540), near(20_000))
-    cached = on_cloud("azure", said.replace("tier='P30'", "tier='P30'\nhost-caching='ReadOnly'"), "Virtual Disk")
-    assert (
-        stage(cached, "instance").why == "its limits are not known: no table has the cached limits of Standard_D8s_v7"
-    )
 
 
 def test_the_page_says_what_binds_in_part_or_one_way_and_what_is_unknown() -> None:

@@ -14,9 +14,8 @@ from advisor.facts.identity import Cloud
 from advisor.limits.azure_disks import BY_SIZE, MB_PER_IOPS, MOST
 from advisor.limits.declared import Declared, DeclaredVolume, parse_declared
 from advisor.limits.google_disks import machine_limits
-from advisor.limits.instances import all_instances
 from advisor.limits.machine_file import parse_machines
-from advisor.limits.machines import NEWER_KINDS, all_machines, find_local, find_machine, table, takes_premium
+from advisor.limits.machines import NEWER_KINDS, find_local, find_machine, table
 from advisor.limits.paths import limits_of
 from advisor.limits.records import Limits, PathCeiling, StoragePath
 from advisor.report.limits import limits_text
@@ -59,13 +58,6 @@ def test_tables_are_whole_and_every_row_can_be_read(name: str, rows: int) -> Non
     assert len(table(name)) == rows
 
 
-def test_every_machine_can_be_read_by_itself_as_in_the_whole() -> None:
-    for provider in ("aws", "azure"):
-        machines = all_machines(provider)
-        assert len({one.name for one in machines}) == len(machines)
-        assert all(find_machine(provider, one.name) == one for one in machines[::97])
-
-
 def test_the_older_table_is_the_fuller_one_where_it_has_the_type() -> None:
     older = known(find_machine("aws", "r5b.24xlarge"))
     assert older.volumes is not None
@@ -76,13 +68,6 @@ def test_the_older_table_is_the_fuller_one_where_it_has_the_type() -> None:
     assert (newer.volumes.mb_per_s, newer.volumes.iops, newer.volumes.is_maximum) == (5000, None, True)
 
 
-@pytest.mark.parametrize("name", ["", "type", "m99z.large", "r5b", "r5b.24xlarge,1", "../x"])
-def test_a_type_in_no_table_is_unknown(name: str) -> None:
-    assert find_machine("aws", name) is None
-    assert find_machine("azure", name) is None
-    assert find_local("aws", name) is None
-
-
 def test_a_maximum_that_has_grown_since_is_named() -> None:
     one = known(find_machine("aws", "c6in.32xlarge"))
     assert one.volumes is not None
@@ -91,20 +76,6 @@ def test_a_maximum_that_has_grown_since_is_named() -> None:
     assert one.volumes.note.startswith("its maximum was 10,000 MB/s in 2023")
     assert "August 2026" in one.volumes.source
     assert "2023-05-31" in one.volumes.source
-
-
-def test_where_the_tables_differ_the_maximum_is_that_of_the_newer_one() -> None:
-    older = {one.name: one for one in all_instances()}
-    newer = {row["type"]: int(row["ebs_max_mbps"]) for row in table("ec2-instances.csv") if row["ebs_max_mbps"]}
-    differing = [name for name, one in older.items() if newer.get(name, one.max_mbps) != one.max_mbps]
-    assert len(differing) == 59
-    for name in differing:
-        found = known(find_machine("aws", name))
-        assert found.volumes is not None
-        most = found.volumes.burst_mb_per_s or found.volumes.mb_per_s
-        assert most == newer[name] / 8, name
-        assert (found.volumes.mb_per_s or 0) <= most, name
-        assert found.volumes.iops == older[name].base_iops, name
 
 
 def test_the_network_of_an_instance_and_what_one_flow_carries() -> None:
@@ -285,13 +256,6 @@ def test_host_caching_of_azure_has_a_limit_of_its_own_and_its_reads_need_not_rea
     assert "Standard_D8s_v3, for all its disks with host caching; table of November 2026" in shown(found)
 
 
-def test_cached_limits_of_a_later_size_are_unknown_and_not_inferred() -> None:
-    said = parse_declared(CACHED.replace(b"D8s_v3", b"D8s_v5"), "v.toml")
-    found = limits_of(azure(facts([disk("sdc", kind="scsi")])), None, said)
-    cache = ceiling(found, "sdc", "Azure VM cache")
-    assert (cache.known, cache.why) == ("unknown", "no table has the cached limits of Standard_D8s_v5")
-
-
 @pytest.mark.parametrize(
     ("machine", "kind", "figures"),
     [
@@ -383,17 +347,6 @@ def test_newer_kinds_of_azure_disks_are_carried_faster(
     assert known(older.volumes).for_kinds({"PremiumV2_LRS"}).mb_per_s == 424
 
 
-def test_a_path_of_newer_azure_disks_has_the_limits_for_these() -> None:
-    said = parse_declared(
-        b'instance-type="Standard_D8s_v7"\n[[volume]]\ndevice="sdc"\ntype="PremiumV2_LRS"\niops=30000\n'
-        b'[[volume]]\ndevice="sdd"\ntype="Premium_LRS"\ntier="P30"\n',
-        "v.toml",
-    )
-    found = limits_of(azure(facts([disk("sdc", kind="scsi"), disk("sdd", kind="scsi")])), None, said)
-    assert ceiling(found, "sdc", "Azure VM").sustained.read_iops == 20_000
-    assert ceiling(found, "sdd", "Azure VM").sustained.read_iops == 16_000
-
-
 def test_azure_disks_and_machines_of_unknown_size() -> None:
     said = parse_declared(b'[[volume]]\ndevice="sdc"\ntype="UltraSSD_LRS"\niops=50000\n', "v.toml")
     found = limits_of(azure(facts([disk("sdc", kind="scsi")])), None, said)
@@ -445,29 +398,6 @@ def test_a_disk_that_is_not_for_sale(lines: str, words: str) -> None:
         parse_declared(f"[[volume]]\ndevice='sdb'\n{lines}\n".encode(), "v.toml")
 
 
-def test_the_smallest_newer_azure_disk_is_for_sale() -> None:
-    least = b"[[volume]]\ndevice='sdb'\ntype='PremiumV2_LRS'\ngib=4\niops=3000\nthroughput-mb-per-s=125\n"
-    assert parse_declared(least, "v.toml").volume[0].iops == 3000
-
-
-@pytest.mark.parametrize(
-    ("name", "premium"),
-    [
-        ("Standard_D8s_v5", True),
-        ("Standard_E96-24ads_v5", True),
-        ("Standard_DS2_v2", True),
-        ("Standard_F16s", True),
-        ("Standard_L80as_v3", True),
-        ("Standard_D8_v5", False),
-        ("Standard_E96a_v4", False),
-        ("Standard_A4", False),
-        ("Basic_A1", False),
-    ],
-)
-def test_which_sizes_take_premium_disks(name: str, premium: bool) -> None:
-    assert takes_premium(name) is premium
-
-
 def ec2_type(**more: Any) -> dict[str, Any]:
     ebs = {
         "BaselineBandwidthInMbps": 650,
@@ -503,13 +433,6 @@ def test_a_file_of_the_user_goes_before_the_tables_and_is_named(whole: Any) -> N
     assert known(network.burst).read_mb_per_s == pytest.approx(1562.5)
     assert "m7i.large, for all its EBS volumes; file of 2026-11-20" in shown(found)
     assert "types.json of 2026-11-20 (aws ec2 describe-instance-types)" in shown(found)
-
-
-def test_what_a_file_lacks_of_a_type_is_from_the_tables() -> None:
-    given = parse_machines(json.dumps([ec2_type(InstanceType="r5b.large", EbsInfo=None)]).encode(), "t", "2026-11-20")
-    one = known(find_machine("aws", "r5b.large", given))
-    assert known(one.volumes).dated == "2023-05-31"
-    assert known(one.network).dated == "2026-11-20"
 
 
 def sku(**has: str) -> dict[str, Any]:

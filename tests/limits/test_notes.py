@@ -33,16 +33,6 @@ def test_a_declared_size_that_the_disk_does_not_have_is_told(
     assert all(word in path.notes[0] for word in words)
 
 
-def test_the_disks_of_an_array_that_have_another_size_are_named() -> None:
-    names = ["nvme1n1", "nvme2n1", "nvme3n1"]
-    sizes = [12 * GIB, 12 * GIB, 500 * GIB]
-    disks = [disk(name, model=EBS, size_bytes=size) for name, size in zip(names, sizes, strict=True)]
-    said = Declared(tuple(DeclaredVolume("gp3", device=name, gib=500) for name in names))
-    (path,) = limits_of(facts(disks, [array("md0", "raid0", names)]), None, said).paths
-    (note,) = path.notes
-    assert note.startswith("nvme1n1, nvme2n1: 500 GiB are declared")
-
-
 def test_a_multipath_map_that_lost_paths_rebuilds_nothing() -> None:
     disks = [disk(name, kind="scsi") for name in ("sda", "sdb", "sdc")]
     for failed, words in (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -14,8 +12,8 @@ from advisor.facts.unknown import Unknown
 from advisor.limits.declared import Declared, DeclaredVolume
 from advisor.limits.figures import QUANTITIES
 from advisor.limits.links import wire_ceiling
-from advisor.limits.observed import Measurement, mixed, with_observed
-from advisor.limits.paths import bounds, burst_bounds, limits_of
+from advisor.limits.observed import mixed
+from advisor.limits.paths import bounds, limits_of
 from advisor.limits.pci_and_network import PciAndNetwork, PciHop, portal_links
 from advisor.limits.records import Limits, PathCeiling, Rate, StoragePath
 from advisor.reach.addresses import FoundAddress
@@ -52,13 +50,6 @@ def test_what_binds_is_the_smallest_that_is_known(ceilings: list[PathCeiling]) -
         if known:
             assert found[quantity].value == min(known)
             assert getattr(ceilings[found[quantity].ceiling].sustained, quantity) == min(known)
-
-
-@given(st.lists(CEILING, max_size=6))
-def test_bursts_are_told_only_where_they_are_higher(ceilings: list[PathCeiling]) -> None:
-    sustained = {one.quantity: one.value for one in bounds(ceilings)}
-    for one in burst_bounds(ceilings):
-        assert one.value > sustained[one.quantity]
 
 
 def test_a_drive_of_which_nothing_is_known_has_no_figure() -> None:
@@ -130,19 +121,6 @@ def test_a_mirror_sends_its_writes_to_the_instance_twice() -> None:
     assert bound(path, "write_mb_per_s") == ("instance", 3750)
 
 
-def test_lvm_over_md_goes_down_to_the_drives() -> None:
-    names = [f"nvme{n}n1" for n in range(4)]
-    arrays = [
-        array("md0", "raid1", names[:2]),
-        array("md1", "raid1", names[2:]),
-        array("dm-0", "striped", ["md0", "md1"]),
-    ]
-    said = Declared(tuple(DeclaredVolume("drive", device=name, write_mb_per_s=1000) for name in names))
-    path = only(limits_of(facts([disk(name) for name in names], arrays), None, said))
-    assert (path.device, path.disks, len(path.layers)) == ("dm-0", tuple(names), 3)
-    assert bound(path, "write_mb_per_s") == ("medium", 2000)
-
-
 def test_an_array_of_unknown_level_or_of_one_drive_twice() -> None:
     one = disk("nvme0n1")
     parts = ("nvme0n1p1", "nvme0n1p2")
@@ -183,18 +161,6 @@ def test_the_path_of_a_loop_device_leads_to_the_disk_of_its_file() -> None:
     assert file.capacity is None
 
 
-def test_files_on_several_devices_and_on_each_other() -> None:
-    disks = [disk("sdc", kind="scsi"), disk("sdd", kind="scsi"), _loop("sdc", "sdd")]
-    systems = [mounted("sdc", "/pool", "btrfs"), mounted("loop0", "/data")]
-    file = next(one for one in limits_of(facts(disks, filesystems=systems)).paths if one.device == "loop0")
-    assert file.layers == ("loop0: a file on sdc, sdd",)
-    assert any("how its file is spread over sdc, sdd is not known" in note for note in file.notes)
-    circle = limits_of(facts([_loop("loop0")], filesystems=[mounted("loop0", "/data")]))
-    assert [path.disks for path in circle.paths] == [("loop0",)]
-    snaps = [mounted("sda", "/"), mounted("loop0", "/snap/x", "squashfs")]
-    assert [one.name for one in limits_of(facts([disk("sda"), _loop("sda")], filesystems=snaps)).paths] == ["/"]
-
-
 def test_what_is_no_path_or_the_same_path() -> None:
     systems = [mounted("sda", "/"), mounted("sda", "/var"), mounted("loop0", "/snap")]
     found = limits_of(facts([disk("sda", kind="scsi"), disk("loop0", kind="loop")], filesystems=systems))
@@ -205,14 +171,6 @@ def test_what_is_no_path_or_the_same_path() -> None:
     unread = msgspec.structs.replace(bare, unknown=(Unknown("disks", "/sys/block: refused"), Unknown("links.x", "no")))
     assert [(one.what, one.why) for one in limits_of(unread).unknown][:1] == [("disks", "/sys/block: refused")]
     assert "links.x" not in {one.what for one in limits_of(unread).unknown}
-
-
-def test_repeats_of_arrays_in_arrays_do_not_multiply() -> None:
-    """Each of 20 storeys of 20 arrays lies on all of the storey below: 20 to the 20th ways down."""
-    storeys = [[f"md{storey}_{n}" for n in range(20)] for storey in range(20)]
-    arrays = [array(name, "raid0", below) for own, below in pairwise(storeys) for name in own]
-    found = limits_of(facts([], [array("md_top", "raid0", storeys[0]), *arrays]))
-    assert only(found).device == "md_top"
 
 
 def test_bonds_and_vlans() -> None:
@@ -253,9 +211,3 @@ def test_a_mix_takes_its_time_of_a_drive_and_its_direction_of_a_link() -> None:
     assert mixed(rate, "iops", 0.5, duplex=True) == pytest.approx(100)
     assert mixed(rate, "iops", 1.0, duplex=False) == 100
     assert mixed(Rate(read_iops=100), "iops", 0.5, duplex=False) is None
-
-
-def test_a_measurement_of_another_device_is_told() -> None:
-    host = facts([disk("nvme0n1")])
-    found = with_observed(limits_of(host), [Measurement("w", "sdz", "iops", 1.0, 1.0)], host, Declared())
-    assert "no path of this host" in found.notes[0]

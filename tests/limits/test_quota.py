@@ -78,19 +78,6 @@ def test_what_is_more_than_the_quota_is_refused(quota: str, volume: str, words: 
     assert caught.value.exit_code == 2
 
 
-@pytest.mark.parametrize(
-    ("quota", "volume"),
-    [
-        ("iops = 100\nelsewhere-iops = 100", ""),
-        ("iops = 50000", "io2"),
-        ("iops = 100", "gp3"),
-        ("throughput-mb-per-s = 100", "io2"),
-    ],
-)
-def test_what_is_within_the_quota_or_none_of_it_is_taken(quota: str, volume: str) -> None:
-    assert parse_declared(_file(quota, volume), "v.toml").quota is not None
-
-
 def _file(quota: str, kind: str) -> bytes:
     first = "[[volume]]\ndevice = 'nvme0n1'\ntype = 'gp2'\ngib = 100\n"
     second = f"[[volume]]\ndevice = 'nvme1n1'\ntype = '{kind}'\ngib = 1000\niops = 50000\n" if kind else ""

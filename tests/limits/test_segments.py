@@ -127,42 +127,6 @@ def test_what_the_disks_share_is_not_divided_among_segments_that_rest() -> None:
     assert (found.sustained[0].what, bound(found, "read_mb_per_s")) == ("EC2 instance", 7500)
 
 
-def test_a_linear_md_array() -> None:
-    one = tree(2)
-    members = {"nvme0n1": ("in_sync", "0"), "nvme1n1": ("in_sync", "1")}
-    one.md("md0", {"level": "linear", "raid_disks": "2", "array_state": "clean", "degraded": "0"}, members)
-    one.number("md0", "9:0")
-    one.files["/proc/self/mountinfo"] = ""
-    one.mount("9:0", "/iris", "xfs")
-    found = path(scanned(one), gp3(0, 1))
-    assert bound(found, "read_iops") == 3000
-    assert any(note.startswith("md0 is linear over 2 disks") for note in found.notes)
-
-
-def test_device_numbers_that_the_capture_does_not_name_leave_the_width_of_the_stripes() -> None:
-    one = tree(16)
-    for number in range(16):
-        del one.links[f"/sys/dev/block/259:{number}"]
-        del one.files["/sys" + one.links[f"/sys/block/nvme{number}n1"].removeprefix("..") + "/dev"]
-    facts = scanned(one, striped(0, range(8)), striped(SECTORS, range(8, 16)))
-    assert facts.arrays[0].structure is None
-    found = path(facts, gp3(*range(16)))
-    assert bound(found, "read_iops") == 24_000
-    assert any("which ones is not known" in note for note in found.notes)
-
-
-def test_segments_on_one_array_are_not_taken_for_two() -> None:
-    """Two volumes of a group lie on the same md array; one of them also on a disk."""
-    one = tree(3)
-    members = {"nvme0n1": ("in_sync", "0"), "nvme1n1": ("in_sync", "1")}
-    one.md("md0", {"level": "raid0", "raid_disks": "2", "array_state": "clean", "chunk_size": "65536"}, members)
-    one.number("md0", "9:0")
-    facts = scanned(one, f"0 {SECTORS} linear 9:0 2048", linear(SECTORS, 2), f"{2 * SECTORS} 8 linear 9:0 4096")
-    found = path(facts, gp3(0, 1, 2))
-    assert bound(found, "read_iops") == 6000
-    assert any("of 2 and 1 disks" in note for note in found.notes)
-
-
 def test_segments_of_a_capture_that_holds_lvs_only() -> None:
     one = Tree()
     for number in range(4):

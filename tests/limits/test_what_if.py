@@ -136,18 +136,6 @@ def test_what_a_change_does(scene: Callable[[], Scene], text: str, expected: dic
             assert getattr(after if name == "given" else after.host, name) == value, name
 
 
-def test_several_changes_in_one_text_and_in_any_order() -> None:
-    _, one = ask(iris(), "instance=r5b.8xlarge,/db:volumes=8xgp3:1000MB/s:16000iops /db:stripes=2")
-    assert [text.partition(":")[0] for text in one.given][:1] == ["/db"]
-
-
-def test_a_file_of_volumes(tmp_path: Path) -> None:
-    file = tmp_path / "v.toml"
-    file.write_text(beegfs_server.volumes(7000, 5000))
-    _, after = ask(article(), f"volumes={file}")
-    assert stage(after.host, "media").write_mb_s == near(24 * 5000)
-
-
 @pytest.mark.parametrize(
     ("scene", "text", "field", "possible"),
     [
@@ -225,12 +213,3 @@ def test_iops_that_are_not_known_are_no_gain() -> None:
     assert found.host.read_iops_at_most is not None
     assert found.paths
     assert all(path.after is not None and path.after.read_iops is None for path in found.paths)
-
-
-@pytest.mark.parametrize("level", ["raid5", "raid6"])
-def test_a_healthy_array_reads_no_parity_over_pci_express(level: str) -> None:
-    """S004: two EDR links bind the reads of a storage server whatever its level; PCI Express carries the data once."""
-    before, found = ask(article(), f"raid={level}")
-    assert found.host.read_mb_s == near(known(before.host).read_mb_s or 0)
-    assert stage(found.host, "pcie").read_mb_s == near(31_504)
-    assert (stage(found.host, "pcie").write_mb_s or 0) < 31_504

@@ -11,14 +11,7 @@ import pytest
 
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands, live_host
 from advisor.observe.arrays import parse_sync_completed, read_arrays
-from advisor.observe.cgroups import (
-    parse_cpu_max,
-    parse_io_limits,
-    parse_io_pairs,
-    parse_io_table,
-    read_cgroups,
-    unit_of_cgroup,
-)
+from advisor.observe.cgroups import read_cgroups, unit_of_cgroup
 from advisor.observe.hardware import parse_hexadecimal, parse_paths, read_adapters, read_paths
 from advisor.observe.processes import parse_process_cgroup, read_processes
 from advisor.observe.rates import stall_share
@@ -101,15 +94,6 @@ def test_weights_and_waits_of_a_device() -> None:
     assert "io-cost" not in sample.missing
 
 
-def test_it_is_said_where_the_kernel_hides_what_groups_wait_for() -> None:
-    files = {
-        "/sys/fs/cgroup/cgroup.controllers": "io\n",
-        f"{DB}/io.stat": "8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0\n",
-        f"{DB}/io.latency": "8:0 target=5000\n",
-    }
-    assert "blkcg_debug_stats" in sample_of(files, read_cgroups).missing["io-cost"]
-
-
 def test_a_service_of_version_1() -> None:
     top, group = "/sys/fs/cgroup", "system.slice/db.service"
     files = {
@@ -134,19 +118,6 @@ def test_a_service_of_version_1() -> None:
     assert sample.gauges["cgroup"] == {path: {"cpu_quota_cpus": 1.5}}
     assert sample.counters["cgroup-io"] == {f"{path} 8:0": {"read_bytes": 4096, "write_bytes": 8192}}
     assert sample.gauges["cgroup-io"] == {f"{path} 8:0": {"write_bytes_max": 1048576}}
-
-
-def test_tables_of_devices_leave_out_what_is_not_whole() -> None:
-    assert parse_io_limits("8:0 1048576\n8:16 max\nsda 1\n8:32\n") == {"8:0": 1048576}
-    assert parse_io_pairs("8:0 rbytes=1 odd=2 wbytes\nx rbytes=1\n", {"rbytes": "bytes"}) == {"8:0": {"bytes": 1}}
-    assert parse_io_table("8:0 Read 7\n8:0 Sync 9\nTotal 7\n8:0 Read x\n", {"Read": "reads"}) == {"8:0": {"reads": 7}}
-
-
-@pytest.mark.parametrize(
-    ("text", "cpus"), [("max 100000", None), ("50000 0", None), ("", None), ("200000 100000", 2.0)]
-)
-def test_quota(text: str, cpus: float | None) -> None:
-    assert parse_cpu_max(text) == cpus
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,7 @@ from advisor.host import Host, MemoryFiles, Missing, RecordedCommands, live_host
 from advisor.host.nvme_log import pack_command
 from advisor.observe.connections import CONNECTIONS, parse_connections, read_connections
 from advisor.observe.processes import HIDDEN_STORAGE, read_processes
-from advisor.observe.recording import decode_span, encode_span
-from advisor.observe.sample import Reading, Sample
-from advisor.observe.span import CounterSpan
+from advisor.observe.sample import Reading
 from advisor.observe.volumes import parse_allowances, parse_ebs_log, read_volumes
 from tests.diagnosis.moments import ebs_log
 from tests.known import known
@@ -40,13 +38,6 @@ def test_connections_with_what_limited_them() -> None:
     assert (first.counters["retransmitted"], first.counters["bytes_acked"]) == (7, 800)
     assert (first.gauges["rtt_ms"], first.gauges["min_rtt_ms"]) == (1.5, 0.5)
     assert found["[::1]:22 > [::1]:50000"].counters["busy_ms"] == 0
-
-
-@pytest.mark.parametrize(
-    "text", ["", "\n\t\n", "\t rtt:1/2", "a b\n\tbusy:\u0663ms", "1:1 2:2\n\t busy:" + "9" * 99 + "ms"]
-)
-def test_what_ss_cannot_have_printed_is_left_out(text: str) -> None:
-    assert all(one.counters["busy_ms"] == 0 for one in parse_connections(text).values())
 
 
 def test_a_host_without_ss_says_so() -> None:
@@ -95,19 +86,6 @@ def test_commands_and_allowances_of_drivers() -> None:
     assert first == 0xD0 | 1023 << 16
     text = "NIC statistics:\n     tx_timeout: 0\n     bw_in_allowance_exceeded: 12\n     queue_0_rx_cnt: 4\n"
     assert parse_allowances(text) == {"bw_in_allowance_exceeded": 12}
-
-
-def test_a_span_survives_its_recording() -> None:
-    samples = [
-        Sample(
-            at, {"disk": {"sda": {"reads": int(10 * at)}}}, {"disk": {"sda": {"in_flight": 1.0}}}, {}, {"tcp": "no ss"}
-        )
-        for at in (1.0, 2.0)
-    ]
-    span, taken_at = decode_span(encode_span(CounterSpan(samples), 5.0))
-    assert span.samples == tuple(samples)
-    assert taken_at == 5.0
-    assert span.rate("disk", "sda", "reads") == 10
 
 
 def test_processes_whose_storage_is_hidden_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -25,7 +22,6 @@ from advisor.observe.network import (
 )
 from advisor.observe.processes import parse_thread_time
 from advisor.observe.sample import Reading
-from tests.known import known
 from tests.observe.spans import Source
 
 SS = """State     Recv-Q Send-Q Local Address:Port  Peer Address:Port Process
@@ -173,48 +169,11 @@ def test_a_log_that_may_not_be_read_is_unknown() -> None:
     assert "12" in reading.words["log-error"]
 
 
-def look_at(program: str, look: str) -> str:
-    """What ``look`` prints of a running program that has printed a line: ``name`` is its process in ``reading``."""
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-    ) as child:
-        known(child.stdout).readline()
-        # A process of advisor is left out, so another one looks.
-        words = (
-            "from advisor.host import live_host; from advisor.observe.sample import Reading\n"
-            "from advisor.observe.processes import read_processes\n"
-            "reading = Reading(1.0); read_processes(live_host(), reading)\n"
-            f"name = next(one for one in reading.counters['process'] if one.startswith('{child.pid}@'))\n{look}"
-        )
-        root = Path(__file__).parents[2]
-        done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True, cwd=root)
-        child.kill()
-    return done.stdout
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="looks at the files of other processes")
-def test_open_files_of_any_process_with_many() -> None:
-    program = "import os; held = [os.open('/dev/null', 0) for _ in range(80)]; print(1, flush=True); input()"
-    assert int(look_at(program, "print(reading.gauges['process'][name]['open_files'])")) >= 80
-
-
 def test_the_time_of_a_thread() -> None:
     text = "7 (a) b (c) S 1 7 7 0 -1 4194560 9 0 0 0 120 30 0 0 20 0 4 0 99 0 0\n"
     assert parse_thread_time(text) == 1500 * 100 // os.sysconf("SC_CLK_TCK")
     assert parse_thread_time("7 (a) S 1\n") is None
     assert parse_thread_time("") is None
-
-
-def test_threads_of_a_process_and_what_each_uses() -> None:
-    program = (
-        "import threading; [threading.Thread(target=threading.Event().wait, daemon=True).start() for _ in range(3)]\n"
-        "sum(range(3_000_000)); print(1, flush=True); input()"
-    )
-    look = (
-        "fields = [one for one in reading.counters['process'][name] if one.startswith('thread_')]\n"
-        "print(int(reading.gauges['process'][name]['threads']), len(fields))"
-    )
-    assert look_at(program, look) == "4 4\n"
 
 
 _LOADAVG = "/proc/loadavg"

@@ -71,11 +71,6 @@ def test_the_health_log_of_an_nvme_drive() -> None:
     assert parse_smart_log(bytes(page[:511])) is None
 
 
-def test_the_layouts_of_the_tests_agree() -> None:
-    found = known(parse_smart_log(smart_log({"media_errors": 5, "heavy_throttled_s": 6, "warning": 2})))
-    assert (found[0]["media_errors"], found[0]["heavy_throttled_s"], found[1]["critical_warning"]) == (5, 6, 2)
-
-
 def test_each_local_controller_is_asked() -> None:
     asked = []
 
@@ -190,19 +185,6 @@ def test_df_of_this_host_is_understood() -> None:
     old = Reading(1.0)
     read_space(Host(MemoryFiles({}), RecordedCommands({DF: Completed(1, "", "df: unrecognized option")})), old)
     assert "space" not in old.gauges
-
-
-def test_space_reads_the_mounts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    tables: list[str] = []
-    read = Host.read
-
-    def count_tables(host: Host, path: str) -> str | Missing:
-        tables.extend([path] if "mount" in path else [])
-        return read(host, path)
-
-    monkeypatch.setattr(Host, "read", count_tables)
-    read_space(live_host(), Reading(1.0))
-    assert tables == ["/proc/self/mountinfo"]
 
 
 def test_pools_and_cache_of_zfs() -> None:

@@ -139,15 +139,6 @@ def test_garbage_is_unknown_and_raises_nothing(case: Case, garbage: str) -> None
 
 
 @each_case
-@for_each("count", ["-1", "１", "1_0", "99999999999999999999", "1e3"])
-def test_what_is_no_count_is_unknown(case: Case, count: str) -> None:
-    files = {
-        path: text.replace("54321", count).replace(f"{54321:08x}", "-") for path, text in case.files(54321).items()
-    }
-    assert isinstance(span_of(case.read, case.files(5), files).delta(case.kind, case.name, case.field), Missing)
-
-
-@each_case
 @settings(max_examples=30)
 @given(data=st.data())
 def test_damaged_files_raise_nothing_and_give_nothing_negative(case: Case, data: st.DataObject) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from advisor.host.trace_instance import sum_lost
-from advisor.observe.load import LoadFigures, joint_sizes, measure_load, measure_roughly, total_variation
+from advisor.observe.load import LoadFigures, joint_sizes, measure_load, total_variation
 from advisor.observe.requests import COMPLETE, INSERT, ISSUE, BlockRequest, RequestMatcher
-from advisor.observe.trace_pages import PageLayout, committed_bytes, decode_pages, make_layout, parse_event_id
+from advisor.observe.trace_pages import PageLayout, decode_pages, make_layout, parse_event_id
 from advisor.observe.tracing import events_of
 from tests.known import known
 from tests.observe.trace import NAMES, Event, layout, page_of
@@ -144,17 +144,6 @@ def test_times_that_no_delta_holds() -> None:
     assert [one[0] - head for one in decode_pages(layout(), [stamp])] == [(3 << 27) + 7 + 5]
 
 
-def test_a_page_that_is_cut_off_ends_there() -> None:
-    page = page_of([Event(number, ISSUE, number) for number in range(20)])
-    whole = decode_pages(layout(), [page])
-    assert len(whole) == 20
-    assert committed_bytes(layout(), page[:40]) == 24
-    for size in range(16, len(page), 7):
-        # Of the last one some letters may be missing.
-        found = decode_pages(layout(), [page[:size]])
-        assert found[:-1] == whole[: max(0, len(found) - 1)]
-
-
 @pytest.mark.parametrize(
     ("changes", "why"),
     [(("nr_sector", "count"), "nr_sector"), (("ID: ", "id "), "ID"), (("size:8;", "size:7;"), "sector")],
@@ -176,17 +165,6 @@ def test_lost_events_and_distances() -> None:
 
 def load_of(*rows: tuple[float, float, int, int], is_write: bool = False) -> LoadFigures:
     return measure_load([BlockRequest(at, took, 1, is_write, sector, size) for at, took, sector, size in rows])
-
-
-def test_rough_figures_are_those_of_all_figures() -> None:
-    chance = random.Random(3)
-    rows = [
-        BlockRequest(at / 1e3, chance.random() / 1e3, 1, at % 3 == 0, at, chance.choice((512, 4096)))
-        for at in range(500)
-    ]
-    rough, whole = measure_roughly(rows, 2.0), measure_load(rows)
-    assert (rough.iops, rough.sizes, rough.p99_us) == (250, whole.sizes, whole.latency["all"].p99_us)
-    assert measure_roughly([], 2.0).iops == 0
 
 
 @pytest.mark.parametrize("scheduler", ["[none] mq-deadline", "none [mq-deadline]"])
