@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from tests.cases import cases
 
+from .guest import Machine
 from .road import advisor, out
-
-if TYPE_CHECKING:
-    from .guest import Machine
 
 CASES = cases(__file__)
 
@@ -55,6 +57,8 @@ LOOK_WIRE = {
 }
 LINKS = [command for command in LOOK if "eth1" in command]
 LIVE = "; ".join(LOOK)
+# Debian 12 has no nmstate: `cargo install nmstatectl` makes one that runs there.
+NMSTATECTL = os.environ.get("ADVISOR_NMSTATECTL")
 
 
 @pytest.fixture(scope="module")
@@ -198,8 +202,44 @@ def test_networkmanager_keeps_what_it_has_words_for(wire: Machine) -> None:
     assert out(wire, "nmcli --get-values 802-3-ethernet.mtu connection show wire").strip() == "4000"
 
 
+def sent(guest: Machine, source: str, destination: str) -> None:
+    """A large file, in parts that the agent takes."""
+    data, size = gzip.compress(Path(source).read_bytes()), 1 << 20
+    for number, start in enumerate(range(0, len(data), size)):
+        guest.put(f"{destination}.{number:03}", data[start : start + size])
+    out(guest, f"cat {destination}.* | gzip -d >{destination} && chmod 755 {destination} && rm {destination}.*")
+
+
 def holds(found: Any, wanted: Any) -> bool:
     """Whether all that is wanted is found."""
     if isinstance(wanted, Mapping):
         return isinstance(found, Mapping) and all(holds(found.get(key), value) for key, value in wanted.items())
     return bool(found == wanted)
+
+
+@pytest.mark.skipif(not NMSTATECTL, reason="ADVISOR_NMSTATECTL names no binary of nmstatectl, and Debian 12 has none")
+def test_nmstate_takes_it_and_shows_it(wire: Machine) -> None:
+    left = [line.split()[2] for line in exported(wire, "nmstate", "wire")]
+    assert {one.partition(":")[0] for one in left} == {"sysctl", "block", "thp", "link"}
+    assert [one for one in left if one.startswith("link:")] == ["link:eth1:feature.tx-tcp-segmentation"]
+    sent(wire, str(NMSTATECTL), "/usr/local/bin/nmstatectl")
+    addresses = out(wire, "ip -4 -o addr show eth1")
+    try:
+        for command in (
+            "nmstatectl validate state.yaml",
+            "nmstatectl gc state.yaml",
+            "nmstatectl apply --no-commit --timeout 60 state.yaml",
+            "nmstatectl commit",
+        ):
+            done = wire.run(command, cwd="/root/export", timeout=300)
+            assert done.rc == 0, command + done.stdout + done.stderr
+        in_force(wire, *LINKS, *list(LOOK_WIRE)[:1])
+        assert out(wire, "ip -4 -o addr show eth1") == addresses
+        (state,) = yaml.safe_load(out(wire, "cat /root/export/state.yaml"))["interfaces"]
+        (shown,) = json.loads(out(wire, "nmstatectl show --json eth1"))["interfaces"]
+        assert holds(shown, state), shown
+        # What it would have widened is as it was.
+        assert "tx-tcp-segmentation: on" in out(wire, "ethtool -k eth1")
+        assert out(wire, "nmcli --get-values 802-3-ethernet.mtu connection show wire").strip() == "4000"
+    finally:
+        out(wire, "rm -f /usr/local/bin/nmstatectl")
