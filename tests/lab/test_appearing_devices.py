@@ -9,8 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.cases import cases
+
 from .guest import Machine
 from .road import advisor, document, out
+
+CASES = cases(__file__)
 
 pytestmark = pytest.mark.thorough
 
@@ -21,30 +25,10 @@ WANTED = (
     "udev:link:virtio_net:txqueuelen=5000",
 )
 # Two paths to one unit; the kernel's pseudo adapter takes more of them.
-PATHS = r"""
-printf 'defaults {\n\tfind_multipaths no\n\tuser_friendly_names yes\n}\n' >/etc/multipath.conf
-modprobe scsi_debug vpd_use_hostno=0 add_host=2 dev_size_mb=16
-systemctl restart multipathd
-udevadm settle
-multipath -v0
-udevadm trigger --settle /sys/block/sd*
-"""
+PATHS = CASES["PATHS"]
 # The kernel finds all three by itself.
-APPEARED = r"""
-echo 1 >/sys/bus/pseudo/drivers/scsi_debug/add_host
-for attempt in $(seq 600); do
-    grep -qx "LAB-HOT *" /sys/block/*/device/serial && [ -e /sys/class/net/eth3 ] && [ -e /sys/block/sdc ] && break
-    sleep 0.1
-done
-udevadm settle
-"""
-TEAR_DOWN = r"""
-advisor rollback --all --force >/dev/null 2>&1
-multipath -F
-systemctl stop multipathd multipathd.socket
-modprobe -r scsi_debug
-rm -rf /etc/multipath.conf /etc/multipath /var/lib/advisor
-"""
+APPEARED = CASES["APPEARED"]
+TEAR_DOWN = CASES["TEAR_DOWN"]
 LOOK = r"""
 drive=$(dirname "$(dirname "$(grep -lx "LAB-HOT *" /sys/block/*/device/serial)")")
 sed 's/.*\[\(.*\)\].*/\1/' "$drive/queue/scheduler"

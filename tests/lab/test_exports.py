@@ -21,36 +21,15 @@ CASES = cases(__file__)
 
 pytestmark = pytest.mark.thorough
 
-HEAD = """\
-name = "mixed"
-title = "Values of several kinds"
-summary = "For the exports."
-helps-when = "A test."
-hurts-when = "Never."
-sources = ["A test"]
-"""
-LINE = """
-[[tunables]]
-tunable = "{}"
-value = "{}"
-sense = "exactly"
-why = "A test."
-hurts-when = "Never."
-sources = ["A test"]
-"""
+HEAD = CASES["HEAD"]
+LINE = CASES["LINE"]
 VALUES = CASES["VALUES"]
 # Besides them what NetworkManager calls otherwise than the kernel, and what nmstate would widen.
 WIRE = {"link:eth1:feature.rx-gro": "off", "link:eth1:feature.tx-tcp-segmentation": "off"}
 # How each value is read by a hand that knows nothing of us, and what is wanted.
 LOOK = CASES["LOOK"]
 # Of what cloud-init does at a first start, the part that reads user data: not users, host keys and links of its own.
-CLOUD = """\
-datasource_list: [NoCloud]
-network: {config: disabled}
-cloud_init_modules: [write-files]
-cloud_config_modules: [runcmd]
-cloud_final_modules: [scripts-user]
-"""
+CLOUD = CASES["CLOUD"]
 LOOK_WIRE = {
     "ethtool -k eth1 | sed -n 's/^generic-receive-offload: //p'": "off",
     "ethtool -k eth1 | sed -n 's/^.tx-tcp-segmentation: //p'": "off",

@@ -31,14 +31,7 @@ FAULTS = f"env {ENVIRONMENT} python3 /src/tests/lab/guest/faults.py"
 PROFILES = "/etc/advisor/profiles"
 
 # One tunable of every kind, as a profile of this host's own.
-EVERY_KIND = """
-name = "every-kind"
-title = "One tunable of every kind"
-summary = "For tests."
-helps-when = "never"
-hurts-when = "never"
-sources = ["test"]
-"""
+EVERY_KIND = CASES["EVERY_KIND"]
 KINDS = CASES["KINDS"]
 
 

@@ -14,23 +14,15 @@ from advisor.operations.transactions import apply_profiles
 from advisor.planner import plan_profiles
 from advisor.planning.records import Change, Plan, Skipped
 from advisor.transaction.journal import Store
+from tests.cases import cases
 from tests.trees import make_command, make_tree
+
+CASES = cases(__file__)
 
 LLTCONFIG = Path(__file__).parents[1] / "lab" / "guest" / "bin" / "lltconfig"
 GIB = 1 << 20  # in the kB of /proc/meminfo
 
-SYSCTL = {
-    "kernel/numa_balancing": "1",
-    "net/core/optmem_max": "131072",
-    "net/core/rmem_default": "212992",
-    "net/core/rmem_max": "4194304",
-    "net/core/wmem_default": "212992",
-    "net/core/wmem_max": "4194304",
-    "net/ipv4/tcp_mem": "90000 120000 180000",
-    "net/ipv4/tcp_rmem": "4096\t131072\t33554432",
-    "net/ipv4/tcp_wmem": "4096\t16384\t4194304",
-    "net/ipv4/udp_mem": "180000 240000 360000",
-}
+SYSCTL = CASES["SYSCTL"]
 FILES: Mapping[str, str] = {
     "/etc/machine-id": "0" * 32 + "\n",
     "/proc/meminfo": f"MemTotal: {16 * GIB} kB\nMemAvailable: {12 * GIB} kB\n",

@@ -22,14 +22,7 @@ if TYPE_CHECKING:
 
 CASES = cases(__file__)
 
-LIMITS = {
-    "fs.file-max": "1000000",
-    "kernel.pid_max": "4194304",
-    "kernel.threads-max": "512000",
-    "net.ipv4.tcp_mem": "190000\t250000\t380000",
-    "vm.overcommit_ratio": "50",
-    "vm.overcommit_memory": "0",
-}
+LIMITS = CASES["LIMITS"]
 RELEASE = "6.1.0-18-amd64"
 
 
@@ -137,14 +130,7 @@ def test_a_ratio_is_compared_with_the_bytes_that_hold() -> None:
     assert [one.after for one in planned_here("sysctl:vm.dirty_background_ratio<=5", sysctl=wide).changes] == ["5"]
 
 
-LISTENING = """\
-tcp LISTEN 0 128 0.0.0.0:22 0.0.0.0:*
-tcp LISTEN 0 511 127.0.0.1:16390 0.0.0.0:*
-tcp LISTEN 0 128 [::]:27017 [::]:*
-udp UNCONN 0 0 127.0.0.53%lo:53 0.0.0.0:*
-tcp LISTEN 0 4096 *:18080 *:*
-nonsense
-"""
+LISTENING = CASES["LISTENING"]
 
 
 def test_a_wider_range_of_ports_names_the_services_and_reserved_ports_inside() -> None:

@@ -336,21 +336,7 @@ def test_the_commands_are_those_of_the_boot_loader(paths: list[str], expected: s
 
 # --- profiles -------------------------------------------------------------------------------------------------------
 
-PROFILE = """
-name = "mine"
-title = "t"
-summary = "s"
-helps-when = "h"
-hurts-when = "h"
-sources = ["s"]
-[[tunables]]
-tunable = "{tunable}"
-value = "{value}"
-sense = {sense}
-why = "w"
-hurts-when = "h"
-sources = ["s"]
-"""
+PROFILE = CASES["PROFILE"]
 
 
 @pytest.mark.parametrize(("tunable", "value", "sense"), CASES["a profile may say it"])

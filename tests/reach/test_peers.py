@@ -27,18 +27,7 @@ if TYPE_CHECKING:
 CASES = cases(__file__)
 
 # What the routes of this host are: the second network is behind eth1, the third behind the VLAN on bond0.
-IP = """
-case "$*" in
-*"-4 route show"*) echo '[{"dst":"default","gateway":"192.0.2.1","dev":"eth0"}]' ;;
-*"-6 route show"*) echo '[{"dst":"default","gateway":"fe80::1","dev":"eth0"}]' ;;
-*"get 192.0.2."*) echo '[{"dev":"eth0"}]' ;;
-*"get 198.51.100."*) echo '[{"dev":"eth1"}]' ;;
-*"get 203.0.113."*) echo '[{"dev":"bond0.7"}]' ;;
-*"get 2001:db8:"*) echo '[{"dev":"eth1"}]' ;;
-*"get 127."*|*"get ::1"*) echo '[{"type":"local","dev":"lo"}]' ;;
-*) echo "no route" >&2; exit 2 ;;
-esac
-"""
+IP = CASES["IP"]
 SYS = "/sys/class"
 SESSION = "/sys/devices/platform/host3/session1/connection1:0/iscsi_connection/connection1:0"
 FILES = CASES["FILES"]

@@ -19,17 +19,13 @@ from advisor.transaction.journal import Record, Store, first_seen
 from advisor.transaction.layers import ownership_of
 from advisor.transaction.rollback import finish_switches
 from advisor.tunables import parse_tunable
+from tests.cases import cases
 from tests.transaction.system import LLTCONFIG, MACHINE, bare_facts
 from tests.trees import host_of, make_command, make_tree
 
-BASE = {
-    "sysctl:vm.swappiness": "60",
-    "sysctl:net.core.somaxconn": "4096",
-    "sysctl:net.core.netdev_max_backlog": "1000",
-    "llt:highwater": "200",
-    "llt:rporthighwater": "100",
-    "thp:khugepaged/pages_to_scan": "4096",
-}
+CASES = cases(__file__)
+
+BASE = CASES["BASE"]
 _PLACES = {
     "sysctl:vm.swappiness": "/proc/sys/vm/swappiness",
     "sysctl:net.core.somaxconn": "/proc/sys/net/core/somaxconn",

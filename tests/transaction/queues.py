@@ -18,92 +18,17 @@ from advisor.host.ethtool import Answer
 from advisor.planning.records import Change, Plan
 from advisor.transaction.journal import Record, Store
 from advisor.transaction.side_effects import ItemOutcome
+from tests.cases import cases
 from tests.transaction.system import apply_locked, plan_of_values, roll_back_locked, store_of
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import STANDARD_PATH, make_command, make_tree
 
+CASES = cases(__file__)
+
 CHANNELS: Answer = {"combined": 4, "combined_max": 8, "rx_max": 0, "tx_max": 0, "other_max": 0}
 LINK = "eth1"
 
-DRIVER = r"""
-import shutil, sys
-from pathlib import Path
-
-root, function = Path(ROOT), Path(FUNCTION)
-queues = root / "sys/class/net/eth1/queues"
-
-
-def kept(name, value=None):
-    if value is not None:
-        (root / "run" / name).write_text(value)
-    return (root / "run" / name).read_text().strip()
-
-
-def put(path, text):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-
-
-def make_interrupt(number, name):
-    put(function / f"msi_irqs/{number}", "")
-    put(root / f"proc/irq/{number}/smp_affinity_list", "0-7\n")
-    put(root / f"sys/kernel/irq/{number}/actions", f"{name}\n")
-
-
-def make_queues(count):
-    kept("channels", f"{count}\n")
-    for vector in list((function / "msi_irqs").glob("*")):
-        vector.unlink()
-        shutil.rmtree(root / "proc/irq" / vector.name)
-        shutil.rmtree(root / "sys/kernel/irq" / vector.name)
-    first = int(kept("next", f"{int(kept('next')) + 11}\n")) - 11
-    for queue in range(count):
-        make_interrupt(first + queue, kept("names").replace("N", str(queue)))
-    if (root / "run/extra").exists():
-        make_interrupt(first + count, "eth1-fdir")
-    for queue in range(8):
-        if queue >= count:
-            shutil.rmtree(queues / f"rx-{queue}", ignore_errors=True)
-            shutil.rmtree(queues / f"tx-{queue}", ignore_errors=True)
-            continue
-        if not (queues / f"rx-{queue}").exists():
-            put(queues / f"rx-{queue}/rps_cpus", "00\n")
-            put(queues / f"rx-{queue}/rps_flow_cnt", "0\n")
-        put(queues / f"tx-{queue}/xps_cpus", f"{1 << queue:02x}\n")
-    set_table("default")
-
-
-def set_table(kind, *words):
-    numbers = [int(word) for word in words if word != "start"]
-    if kind == "default":
-        table = [place % int(kept("channels")) for place in range(16)]
-    elif kind == "equal":
-        table = [place % numbers[0] + sum(numbers[1:]) for place in range(16)]
-    else:
-        table = [queue for queue, weight in enumerate(numbers) for _ in range(weight)]
-    if (root / "run/clamps").exists():
-        table = [0] * 16
-    kept("table", " ".join(map(str, table)) + "\n")
-
-
-def show_table():
-    table = kept("table").split()
-    print(f"RX flow hash indirection table for eth1 with {kept('channels')} RX ring(s):")
-    for place in range(0, 16, 8):
-        print(f"{place:5}:  " + " ".join(f"{entry:>5}" for entry in table[place : place + 8]))
-    print("RSS hash key:\n6d:5a\nRSS hash function:\n    toeplitz: on")
-
-
-option, _, *words = sys.argv[1:]
-if option == "-L":
-    make_queues(int(words[1]))
-elif option == "-X":
-    set_table(*words)
-elif (root / "run/silent").exists():
-    sys.exit("netlink error: timed out")
-else:
-    show_table()
-"""
+DRIVER = CASES["DRIVER"]
 
 
 class QueueHost(Host):

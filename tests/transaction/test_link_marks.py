@@ -30,14 +30,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network name
 
 VALUES = CASES["VALUES"]
 STATE = CASES["STATE"]
-CHANGES = {
-    "swapped": "ip link set dev {own} down; ip link set dev {other} down; ip link set dev {own} name w0; "
-    "ip link set dev {other} name {own}; ip link set dev {own} up; ip link set w0 up",
-    "renamed": "ip link set dev {own} down; ip link set dev {own} name w0; ip link set w0 up",
-    "made-again": "ip link delete dev {own}; ip link add name {own} {queues} type veth peer name p1 {queues}; "
-    "ip link set dev {own} mtu 8000 txqueuelen 555 up; ip link set p1 up",
-    "gone": "ip link delete dev {own}",
-}
+CHANGES = CASES["CHANGES"]
 QUEUES = "numtxqueues 4 numrxqueues 4"
 WAYS = ["command", *(" ".join(shell) for shell in SHELLS), "apply-script", "watchdog"]
 THOROUGH_WAYS = {" ".join(shell) for shell in SHELLS[1:]}

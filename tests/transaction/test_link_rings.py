@@ -12,17 +12,14 @@ import pytest
 
 from advisor.host import Host, ReadCommand, RunCommand
 from advisor.planning.records import Plan
+from tests.cases import cases
 from tests.transaction.system import MACHINE, apply_locked, plan_of_values, roll_back_locked, store_of
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import host_of, make_command, make_tree
 
-DRIVER = """
-case $1 in
--g | -l) cat {root}/sys/class/net/$2/own$1 ;;
--G) echo $4 > {root}/sys/class/net/$2/own-g ;;
--L) echo $4 > {root}/sys/class/net/$2/own-l ;;
-esac
-"""
+CASES = cases(__file__)
+
+DRIVER = CASES["DRIVER"]
 WAYS = ["command", *(shell[0] for shell in SHELLS)]
 
 

@@ -18,6 +18,7 @@ import pytest
 
 from advisor.errors import AdvisorError, BusyError
 from advisor.transaction.status import rollback_transactions, verify_transactions
+from tests.cases import cases
 from tests.transaction.layered import apply, build, host_at, live
 from tests.transaction.system import LLTCONFIG
 from tests.transaction.test_layers import HIGH
@@ -26,21 +27,14 @@ from tests.transaction.test_script_notes import host_files, store_in
 from tests.trees import make_command
 from tests.waiting import PATIENCE_SECONDS
 
+CASES = cases(__file__)
+
 if TYPE_CHECKING:
     from advisor.host import Host
     from advisor.transaction.journal import Store
 
 # Stops at the call of that number, until it is let go on; who comes meanwhile is not stopped.
-STEERED = """
-steer="{where}/steer"
-if [ -e "$steer/at" ] && ! [ -e "$steer/reached" ]; then
-    echo >> "$steer/count"
-    if [ "$(($(wc -l < "$steer/count")))" = "$(cat "$steer/at")" ]; then
-        touch "$steer/reached"
-        until [ -e "$steer/go" ] || ! [ -d "$steer" ]; do sleep 0.01; done
-    fi
-fi
-"""
+STEERED = CASES["STEERED"]
 
 Act = Callable[[Path], int]
 

@@ -9,11 +9,14 @@ import pytest
 
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.verify import find_drift
+from tests.cases import cases
 from tests.exporters.apply_script.stage import Stage
 from tests.transaction.system import MACHINE, plan_of_values, roll_back_locked, store_of
 from tests.transaction.test_script import SHELLS, run_script
 from tests.transaction.zeroing import PAIRS, zeroing
 from tests.trees import host_of, make_tree
+
+CASES = cases(__file__)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,15 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="fanotify(7) needs root")
 
 # Bytes and ratio of each pair, as a host has them: one of the two is zero, and both only where somebody set them so.
-START = {
-    "dirty_bytes": "0",
-    "dirty_ratio": "20",
-    "dirty_background_bytes": "16777216",
-    "dirty_background_ratio": "0",
-    "overcommit_kbytes": "0",
-    "overcommit_ratio": "0",
-    "swappiness": "60",
-}
+START = CASES["START"]
 OTHER = {"dirty_background_bytes": "0", "dirty_background_ratio": "10", "overcommit_ratio": "50"}
 THIRD = {"dirty_bytes": "0", "dirty_ratio": "0", "overcommit_kbytes": "900000", "overcommit_ratio": "0"}
 WAYS = [

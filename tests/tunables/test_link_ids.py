@@ -61,15 +61,7 @@ CHANNELS: Answer = {
 FEATURES: Answer = {"highdma": True, "rx-all": False, "rx-gro": True, "rx-lro": True, "tx-tso": False, "tx-csum": True}
 CHANGEABLE: Answer = {**dict.fromkeys(FEATURES, True), "highdma": False, "rx-all": False}
 REQUESTED: Answer = {**FEATURES, "highdma": False, "tx-tso": True}
-FILES = {
-    "/sys/devices/system/cpu/online": "0-3",
-    "/proc/sys/net/core/default_qdisc": "fq_codel",
-    "/sys/class/net/eth1/mtu": "1500",
-    "/sys/class/net/eth1/queues/rx-0/rps_cpus": "3",
-    "/sys/class/net/eth1/queues/rx-0/rps_flow_cnt": "0",
-    "/sys/class/net/eth1/queues/tx-0/xps_cpus": "0",
-    "/sys/class/net/bond0/lower_eth1/ifindex": "2",
-}
+FILES = CASES["FILES"]
 
 
 def a_host(files: dict[str, str] | None = None) -> Host:

@@ -24,7 +24,10 @@ from advisor.host.ethtool import Answer, answer_key
 from advisor.host.link_text import cpulist, qdisc
 from advisor.tunables.link_rps import LinkRps
 from tests.captured import captured_file
+from tests.cases import cases
 from tests.tunables.form_shell import NOTHING, SHELLS, plain, read_batch, read_by_shell
+
+CASES = cases(__file__)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -183,27 +186,8 @@ def test_the_script_finds_in_captured_texts_what_the_parsers_find(group: DriverG
     assert sum(agree(group, text) for text in texts) >= FOUND[group]
 
 
-COALESCE = """Coalesce parameters for eth0:
-Adaptive RX: on  TX: off
-stats-block-usecs: n/a
-
-rx-usecs: 3
-rx-frames: n/a
-rx-usecs-irq: 7
-
-CQE mode RX: n/a  TX: n/a
-"""
-FEATURES = """Features for eth0:
-rx-checksumming: on [fixed]
-tx-checksumming: on
-\ttx-checksum-ip-generic: on
-scatter-gather: on
-\ttx-scatter-gather: on
-tcp-segmentation-offload: off
-\ttx-tcp-segmentation: off [requested on]
-generic-receive-offload: on
-rx-lro: off
-"""
+COALESCE = CASES["COALESCE"]
+FEATURES = CASES["FEATURES"]
 
 
 LABELS = ["RX", "TX", "RX Mini", "RX Jumbo", "Other", "Combined", "TX Push", "RX Buf Len"]
