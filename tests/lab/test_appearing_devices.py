@@ -29,17 +29,8 @@ PATHS = CASES["PATHS"]
 # The kernel finds all three by itself.
 APPEARED = CASES["APPEARED"]
 TEAR_DOWN = CASES["TEAR_DOWN"]
-LOOK = r"""
-drive=$(dirname "$(dirname "$(grep -lx "LAB-HOT *" /sys/block/*/device/serial)")")
-sed 's/.*\[\(.*\)\].*/\1/' "$drive/queue/scheduler"
-cat "$drive/queue/read_ahead_kb" /sys/block/sdc/queue/nomerges /sys/class/net/eth3/tx_queue_len
-"""
-RECORDS = r"""
-drive=$(dirname "$(dirname "$(grep -lx "LAB-HOT *" /sys/block/*/device/serial)")")
-for device in "$drive" /sys/block/sdc /sys/class/net/eth3; do
-    udevadm info -q property "$device" | sed -n 's/^ADVISOR_\([A-Z_]*\)_[0-9A-F]*=/\1 /p'
-done | sort
-"""
+LOOK = CASES["LOOK"]
+RECORDS = CASES["RECORDS"]
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -14,9 +14,6 @@ from .conftest import refuse_to_run
 from .guest import CannotRunError, Guest, Machine
 from .hardware import Hardware, Link
 from .road import AT_ONCE, advisor, goes_in_and_out, out, profile, script_puts_back
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 CASES = cases(__file__)
 

@@ -8,19 +8,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.cases import cases
 
+from . import road
+from .guest import Machine, Result
+from .road import out, profile, state
 from .state import NEAR, STATE, changed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from .guest import Machine, Result
 
 CASES = cases(__file__)
 
@@ -31,32 +30,11 @@ FAULTS = f"env {ENVIRONMENT} python3 /src/tests/lab/guest/faults.py"
 PROFILES = "/etc/advisor/profiles"
 
 # One tunable of every kind, as a profile of this host's own.
-EVERY_KIND = CASES["EVERY_KIND"]
 KINDS = CASES["KINDS"]
 
 
-def profile(name: str, tunables: tuple[tuple[str, str], ...]) -> str:
-    head = EVERY_KIND.replace("every-kind", name)
-    for tunable, value in tunables:
-        head += f'\n[[tunables]]\ntunable = "{tunable}"\nvalue = "{value}"\nsense = "exactly"\nwhy = "test"\n'
-        head += 'hurts-when = "never"\nsources = ["test"]\n'
-    return head
-
-
-def advisor(guest: Machine, line: str, code: int | None = 0, timeout: float = 120) -> Result:
-    done = guest.run(f"advisor {line}", timeout=timeout)
-    if code is not None:
-        assert done.rc == code, f"advisor {line}: {done.rc}\n{done.stdout}\n{done.stderr}"
-    assert "Traceback" not in done.stderr
-    return done
-
-
-def state(guest: Machine) -> list[str]:
-    return guest.run(STATE, timeout=120).stdout.splitlines()
-
-
-def out(guest: Machine, command: str, timeout: float = 60) -> str:
-    return guest.run(command, timeout=timeout).check().stdout
+def advisor(guest: Machine, line: str, code: int = 0) -> Result:
+    return road.advisor(guest, *shlex.split(line), code=code)
 
 
 def until(holds: Callable[[], bool], seconds: float = 300) -> None:
@@ -76,10 +54,10 @@ def host(guest: Machine) -> Iterator[Machine]:
     guest.run(["lab-setup", "service", "llt"], timeout=240).check()
     guest.run(f"rm -rf /var/lib/advisor; mkdir -p {PROFILES}", timeout=30).check()
     disk = out(guest, "lsblk --nodeps -n -o NAME,SERIAL | awk '$2 == \"LAB-N1-2\" { print $1 }'").strip()
-    kinds = tuple((tunable.format(disk=disk), value) for tunable, value in KINDS)
+    kinds = tuple((tunable.format(disk=disk), value, "") for tunable, value in KINDS)
     guest.put(f"{PROFILES}/every-kind.toml", profile("every-kind", kinds))
-    guest.put(f"{PROFILES}/state-a.toml", profile("state-a", (("sysctl:vm.vfs_cache_pressure", "21"),)))
-    guest.put(f"{PROFILES}/state-b.toml", profile("state-b", (("sysctl:vm.vfs_cache_pressure", "42"),)))
+    guest.put(f"{PROFILES}/state-a.toml", profile("state-a", (("sysctl:vm.vfs_cache_pressure", "21", ""),)))
+    guest.put(f"{PROFILES}/state-b.toml", profile("state-b", (("sysctl:vm.vfs_cache_pressure", "42", ""),)))
     guest.put("/run/states/near", NEAR)
     guest.put("/run/states/whole", STATE)
     yield guest

@@ -6,14 +6,16 @@ The gain is the articles' own: storage over a network at 1,500 against 9,000 byt
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.cases import cases
 
-    from .guest import Machine, Result
+from .guest import Machine, Result
+
+CASES = cases(__file__)
 
 pytestmark = pytest.mark.alone
 
@@ -71,31 +73,8 @@ def test_jumbo_frames_are_a_gain_on_storage_over_a_network(storage: Machine) -> 
     assert left_behind(storage) == before
 
 
-@pytest.mark.thorough  # all 24 pairs, as an effect of nothing takes
-def test_pinning_shows_nothing_where_memory_is_emulated(storage: Machine) -> None:
-    """Both nodes of the guest are the same memory, so there is no gain to find: what is said must not be one.
-
-    One session in 25 would call chance a difference; both of two do so once in 625.
-    """
-    before = left_behind(storage)
-    verdicts = []
-    for _ in range(2):
-        done, proof = prove(storage, "numa-pinning", "--target", "/srv/node0", "--quick")
-        assert done.rc == expected_exit_code(proof)
-        verdicts.append(proof["verdict"])
-        if proof["verdict"] == "inconclusive":
-            assert all(one["minimum_detectable_effect"] for one in proof["workloads"])
-            break
-    assert "inconclusive" in verdicts
-    assert left_behind(storage) == before
-
-
 # What the kernel itself says about the values that the arms set, and LLT's own tool of its one.
-STATE = (
-    "ip -j link show near0 | sed 's/\"ifindex\":[0-9]*//';"
-    " sysctl net.core.rmem_max net.core.wmem_max net.core.rmem_default net.core.wmem_default net.core.optmem_max"
-    " net.ipv4.tcp_rmem net.ipv4.tcp_wmem net.ipv4.udp_mem net.ipv4.tcp_mem; lltconfig -F query"
-)
+STATE = CASES["STATE"]
 
 
 @pytest.mark.thorough  # 12 blocks of three arms

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.cases import cases
+
 from .road import AT_ONCE, advisor, document, out, state
 from .state import changed
+
+CASES = cases(__file__)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,12 +24,7 @@ if TYPE_CHECKING:
 
     from .guest import Machine
 
-PROFILES = {
-    "jumbo-frames": ["--set", "links=eth0,eth1"],
-    "socket-buffers-8m": [],
-    "llt-highwater-doubled": [],
-    "numa-pinning": ["--set", "units=demo-storage=md0"],
-}
+PROFILES = CASES["PROFILES"]
 
 
 def judge(lab: Host, guest: Machine, profile: str) -> None:
@@ -112,13 +111,6 @@ class TestBeforeAnythingIsChanged:
             assert set(arrays[name]["members"]) == members
         assert (arrays["md0"]["numa_nodes"], arrays["md1"]["numa_nodes"]) == ([0], [0, 1])
         assert arrays["md2"]["state"] == "degraded"
-
-    def test_scan_finds_what_is_wrong_with_this_host(self, scanned: dict[str, Any]) -> None:
-        findings = {finding["id"]: finding for finding in scanned["findings"]}
-        for finding in findings.values():
-            assert all(finding[key] for key in ("title", "why", "hurts_when", "sources"))
-        assert any("degraded" in identity for identity in findings), sorted(findings)
-        assert any("span" in identity for identity in findings), sorted(findings)
 
     def test_an_ordinary_user_scans_and_plans_and_changes_nothing(
         self, storage: Machine, scanned: dict[str, Any]

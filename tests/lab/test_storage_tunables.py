@@ -6,18 +6,14 @@ Judged by sysfs, ``sysctl``, ``udevadm``, ``systemctl``, ``/proc`` and the produ
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tests.cases import cases
 
+from .guest import Machine
 from .road import advisor, document, goes_in_and_out, out, profile, script_puts_back
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .guest import Machine
 
 CASES = cases(__file__)
 

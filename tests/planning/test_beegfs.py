@@ -3,24 +3,22 @@ parts of the format that it is made of."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from advisor.facts.link_sources import IP_JSON
 from advisor.host import Completed
 from advisor.planner import plan_profiles
+from advisor.planning.records import Plan
 from tests.beegfs_server import CPUS, layout, tree
 from tests.cases import cases
+from tests.facts.storage import Tree
 from tests.planning.system import changes, reasons
 from tests.profiles.build import document, toml, wanted
 from tests.profiles.test_profiles import refusal
 
 CASES = cases(__file__)
-
-if TYPE_CHECKING:
-    from advisor.planning.records import Plan
-    from tests.facts.storage import Tree
 
 PROFILE = "beegfs-nvme"
 FIRST = "/etc/beegfs/numa0-storage0.d/beegfs-storage.conf"

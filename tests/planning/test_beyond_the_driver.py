@@ -14,8 +14,11 @@ from advisor.planning.observations import observe_targets
 from advisor.planning.records import Plan
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import parse_profile
+from tests.cases import cases
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import facts, link
+
+CASES = cases(__file__)
 
 USED: dict[str, Any] = {"default_route": False, "carrier": True, "addresses": ("192.0.2.1/24",)}
 MOST = {"eth0": 8, "eth1": 4, "eth2": 1}
@@ -73,10 +76,7 @@ def left_out(plan: Plan) -> dict[str, tuple[str, str]]:
 ONE = "its driver allows at most 1"
 
 
-@pytest.mark.parametrize(
-    ("default", "given"),
-    [((), {}), (("eth0", "eth1", "eth2"), {}), ((), {"links": "eth*"}), ((), {"links": "eth0,eth[12]"})],
-)
+@pytest.mark.parametrize(("default", "given"), CASES["of all links the one that cannot is left out"])
 def test_of_all_links_the_one_that_cannot_is_left_out(default: tuple[str, ...], given: dict[str, str]) -> None:
     """The names that a profile has by itself were its author's, who did not know this host's drivers."""
     plan = planned(line(), default=default, **given)

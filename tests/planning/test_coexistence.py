@@ -3,23 +3,22 @@ together; who writes other things is not."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from advisor.host import Host, MemoryFiles, NoCommands, ReadFile
 from advisor.importers.conflicts import managed_by, writers_beside
+from advisor.importers.other_writer import OtherWriter
 from advisor.planning.records import Change
 from advisor.report.transaction import verify_text
 from advisor.transaction.journal import Store
 from advisor.transaction.status import Status, verify_transactions
+from tests.cases import cases
 from tests.planning.system import applied, host, planned, system
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from advisor.importers.other_writer import OtherWriter
+CASES = cases(__file__)
 
 BUFFERS = "socket-buffers-8m"
 OUR_FILE = "/etc/sysctl.d/90-advisor-socket-buffers-8m.conf"
@@ -87,19 +86,6 @@ def test_what_cannot_be_found_out_is_said(tmp_path: Path, text: str | None) -> N
     assert verified(tmp_path).others[0].otherwise is None
 
 
-def test_saptune_notes(tmp_path: Path) -> None:
-    note = "[version]\nVERSION=1\nDATE=01.01.2026\nDESCRIPTION=A\nREFERENCES=\n[sysctl]\nnet.core.rmem_max = 1048576\n"
-    files = {"/run/saptune/saved_state/999": "", "/var/lib/saptune/working/notes/999": note}
-    system(tmp_path, files=files)
-    notes = words(planned(tmp_path, BUFFERS).notes)
-    assert "saptune has applied 999, which set sysctl:net.core.rmem_max = 1048576" in notes
-    assert "/etc/saptune/override" in notes
-    applied(tmp_path, BUFFERS)
-    assert verified(tmp_path).others[0].otherwise == {"sysctl:net.core.rmem_max": "1048576"}
-    (tmp_path / "root/var/lib/saptune/working/notes/999").write_text(note.replace(" = ", " >= "))
-    assert "it sets none of these values otherwise" in words(verified(tmp_path))
-
-
 def test_a_file_that_a_configuration_manager_writes(tmp_path: Path) -> None:
     system(tmp_path, files={OUR_FILE: "# Ansible managed\n"})
     assert f"{OUR_FILE} says that Ansible manages it" in words(planned(tmp_path, BUFFERS).notes)
@@ -123,41 +109,15 @@ def writers_of(files: Mapping[str, str], *changes: Change) -> tuple[OtherWriter,
     return writers_beside(Host(MemoryFiles(content), NoCommands()), changes, ())
 
 
-IRQBALANCE = {"/run/irqbalance/irqbalance71.sock": ""}
-POWER = {"/sys/fs/cgroup/system.slice/power-profiles-daemon.service/cgroup.procs": "71\n"}
-NETWORKD = {"/run/systemd/netif/state": ""}
-GOOGLE = {"/usr/bin/google_set_multiqueue": ""}
-SCRIPT = {"/etc/rc.d/rc.local": "#!/bin/sh\n/usr/sbin/set_irq_affinity_bynode.sh 1 eth2\n"}
-ISOLATED = "[scheduler]\nisolated_cores=2-3\n"
-
-
 @pytest.mark.parametrize(
-    ("files", "concerned", "named", "not_concerned"),
-    [
-        (IRQBALANCE, change("irq:40:affinity"), "--banirq=40", change("sysctl:vm.swappiness")),
-        (IRQBALANCE, change("irq:40:affinity"), "a --policyscript that prints ban=true", change("link:eth0:mtu")),
-        (GOOGLE, change("irq:40:affinity"), "set_multiqueue = false in the section", change("link:eth0:mtu")),
-        (GOOGLE, change("link:eth0:channels.combined"), "[InstanceSetup]", change("sysctl:vm.swappiness")),
-        (tuned(ISOLATED), change("irq:40:affinity"), "itself while it runs (isolated_cores)", change("llt:highwater")),
-        (SCRIPT, change("irq:40:affinity"), "line 2 runs set_irq_affinity_bynode.sh", change("link:eth0:mtu")),
-        (POWER, change("cpufreq:boost"), "disable --now power-profiles-daemon", change("sysctl:vm.swappiness")),
-        (NETWORKD, change("link:eth0:mtu"), "no file keeps link:eth0:mtu", change("sysctl:vm.swappiness")),
-        (
-            NETWORKD,
-            change("link:eth0:mtu", "/etc/systemd/network/x.network"),
-            "are kept in /etc/systemd/network/x.network, so they last",
-            change("irq:40:affinity"),
-        ),
-        (tuned(), change("sysctl:net.core.rmem_max"), "TuneD is active", change("llt:highwater")),
-        ({"/run/saptune/saved_state/9": ""}, change("sysctl:a.b"), "saptune has applied 9", change("link:eth0:mtu")),
-    ],
+    ("files", "concerned", "named", "not_concerned"), CASES["each is named where it writes such values"]
 )
 def test_each_is_named_where_it_writes_such_values(
-    files: Mapping[str, str], concerned: Change, named: str, not_concerned: Change
+    files: Mapping[str, str], concerned: list[str], named: str, not_concerned: list[str]
 ) -> None:
-    assert named in " ".join(one.note for one in writers_of(files, concerned))
-    assert writers_of(files, not_concerned) == ()
-    assert writers_of({}, concerned) == ()
+    assert named in " ".join(one.note for one in writers_of(files, change(*concerned)))
+    assert writers_of(files, change(*not_concerned)) == ()
+    assert writers_of({}, change(*concerned)) == ()
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from advisor.planner import plan_profiles
 from tests.planning.system import system
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OWN, HOST, FILE = (
     "sysctl:net.ipv4.tcp_rmem",

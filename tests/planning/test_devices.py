@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from advisor.errors import InvalidInputError, UsageError
+from advisor.facts.host_facts import Facts
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import parse_profile
 from tests.cases import cases
@@ -14,9 +15,6 @@ from tests.profiles.build import document, toml, wanted
 from tests.rules.build import array, disk, facts
 
 CASES = cases(__file__)
-
-if TYPE_CHECKING:
-    from advisor.facts.host_facts import Facts
 
 GB = 1_000_000_000
 HOST = facts(
@@ -110,9 +108,3 @@ def test_a_line_that_is_wrong_is_named(line: dict[str, Any], words: str) -> None
     with pytest.raises(InvalidInputError) as caught:
         parse_profile(toml(document("mine", line)), "x.toml")
     assert words in caught.value.message
-
-
-def test_the_parameters_that_select_are_lists_of_names() -> None:
-    word = {"type": "word", "about": "a", "default": "sda"}
-    with pytest.raises(InvalidInputError, match=r"field parameters\.disks\.type"):
-        parse_profile(toml(document("mine", for_disks(), parameters={"disks": word})), "x.toml")

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from advisor.errors import UsageError
+from advisor.host import Host
 from advisor.planner import plan_profiles
+from advisor.planning.records import Plan, Skipped
 from tests.cases import cases
 from tests.planning.system import GIB, applied, planned, system, values
 from tests.serving_hosts import UNITS, serving_host
 from tests.whole_hosts import DISTRIBUTIONS, WholeHost
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from advisor.host import Host
-    from advisor.planning.records import Plan, Skipped
 
 CASES = cases(__file__)
 

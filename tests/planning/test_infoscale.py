@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from advisor.errors import RefusedError
 from advisor.facts.infoscale_configuration import TITLES
 from advisor.rules.infoscale import profile_of
 from tests.cases import cases
-from tests.planning.system import FILES, GIB, Link, applied, host, llt, planned, states, system, values
 from tests.planning.system import PORTS as PORTS_OF
+from tests.planning.system import Link, applied, host, llt, planned, states, system, values
 
 CASES = cases(__file__)
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EVERY = tuple(map(profile_of, TITLES))
 TABLE = "set-node north\nset-cluster 7\nlink a udp - {0} 50000 - 192.0.2.1 -\nlink b udp - {0} 50001 - 192.0.2.2 -\n"
@@ -72,15 +68,6 @@ def test_twice_is_once_and_larger_buffers_stay(tmp_path: Path) -> None:
     assert states(again)["sysctl:net.core.optmem_max"] == "kept"
     text = host(tmp_path).read("/etc/llttab")
     assert str(text).endswith("set-flow highwater:2000\nset-flow rporthighwater:2000")
-
-
-def test_eight_megabytes_can_be_asked_for_and_memory_sets_the_bound(tmp_path: Path) -> None:
-    # 20 TCP sockets alone may take 702 MiB by the kernel's own maxima.
-    small = FILES["/proc/meminfo"].replace(str(12 * GIB), str(3 * GIB // 2))
-    node(tmp_path, "udp", MIRRORED, files={"/proc/meminfo": small})
-    assert values(planned(tmp_path, "infoscale-fss-udp")) == {**MTU, **BUFFERS}
-    with pytest.raises(RefusedError, match="memory budget"):
-        planned(tmp_path, "infoscale-fss-udp", bytes="8388608")
 
 
 def test_where_it_cannot_be_told_the_plan_can_be_made(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,6 @@ from tests.profiles.build import document, toml, wanted
 from tests.rules.build import disk, facts, replaced
 
 CASES = cases(__file__)
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MIB = 1 << 20
 PAGE = 2 * MIB

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 
+from advisor.host import Host
 from advisor.planner import plan_profiles
 from advisor.planning.records import FileChange, plan_document
 from advisor.report.plan import plan_text
 from tests.facts.iscsi import CONF, SECRET
 from tests.planning.system import ETH0, LOOPBACK, Link, changes, system
 from tests.trees import make_tree
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from advisor.host import Host
 
 LINKS = (
     LOOPBACK,
@@ -91,17 +87,6 @@ def test_the_session_links_and_no_others_are_raised_and_lowered_settings_put_rig
         "block:sda:read_ahead_kb": "1024",
         "block:sdb:read_ahead_kb": "1024",
     }
-
-
-def test_links_can_be_named_and_larger_values_stay(tmp_path: Path) -> None:
-    conf = CONF.replace("cmds_max = 100", "cmds_max = 512")
-    host = initiator(tmp_path, more={"/etc/iscsi/iscsid.conf": conf})
-    plan = plan_profiles(host, ["iscsi"], {"links": "eth2", "read_ahead_kb": "64"})
-    found = changes(plan)
-    assert [name for name in found if name.startswith(("link:", "block:"))] == ["link:eth2:mtu"]
-    assert f"{ISCSID}session.cmds_max" not in found
-    kept = {one.tunable: one.state for one in plan.skipped}
-    assert kept["block:sda:read_ahead_kb"] == kept[f"{ISCSID}session.cmds_max"] == "would-lower"
 
 
 OLD_KERNEL = {"/proc/sys/kernel/osrelease": "3.10.0-1160.el7.x86_64\n"}

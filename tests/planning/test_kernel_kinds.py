@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from advisor.report.plan import plan_text
 from advisor.tunables.cmdline import boot_commands
 from tests.cases import cases
 from tests.transaction.kernel_system import FILES, build, order, plan_of, reasons, targets_of, values
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CASES = cases(__file__)
 
@@ -203,16 +200,6 @@ def test_a_file_of_another_kind_has_its_id(tmp_path: Path, path: str, identity: 
     assert skipped == ()
 
 
-def test_an_attribute_that_cannot_be_written_or_offers_something_else(tmp_path: Path) -> None:
-    host = build(tmp_path)
-    (tmp_path / "root/sys/kernel/mm/ksm/run").chmod(0o444)
-    plan = plan_of(host, {"sysfs:/sys/kernel/mm/ksm/run": "1", "sysfs:/sys/devices/pci0/a/mode": "turbo"})
-    assert reasons(plan) == {
-        "sysfs:/sys/kernel/mm/ksm/run": ("not-applicable", "the kernel lets it be read alone"),
-        "sysfs:/sys/devices/pci0/a/mode": ("not-applicable", "it offers fast, slow and none"),
-    }
-
-
 @pytest.mark.parametrize(("identity", "path"), CASES["a file that the kernel lets be read alone holds no plan up"])
 def test_a_file_that_the_kernel_lets_be_read_alone_holds_no_plan_up(tmp_path: Path, identity: str, path: str) -> None:
     host = build(tmp_path, {"/sys/kernel/mm/transparent_hugepage/enabled": "[always] never"})
@@ -235,15 +222,6 @@ def test_what_only_root_may_read_is_unknown() -> None:
 
 
 # --- modules --------------------------------------------------------------------------------------------------------
-
-
-def test_a_module_that_is_built_in_does_not_read_as_unloaded(tmp_path: Path) -> None:
-    """/proc/modules does not list it, and a line `Already set: unloaded` would contradict itself."""
-    plan = plan_of(build(tmp_path), {"module:core_part": "loaded"})
-    text = plan_text(plan, width=80, color=False)
-    assert "module:core_part  is built into this kernel" in text
-    assert "unloaded" not in text
-    assert "Nothing to do: everything is already set." in text
 
 
 def test_a_kernel_that_loads_no_modules(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError, UsageError
+from advisor.facts.host_facts import Facts
 from advisor.facts.links import Channels, Link, Rings
 from advisor.facts.unknown import Unknown
 from advisor.planning.targets import Request, resolve_targets
@@ -16,9 +17,6 @@ from advisor.profiles.profile import parse_profile
 from tests.cases import cases
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import facts, link
-
-if TYPE_CHECKING:
-    from advisor.facts.host_facts import Facts
 
 CASES = cases(__file__)
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from advisor.errors import RefusedError
 from tests.cases import cases
 from tests.planning.system import applied, host, llt, planned, skipped, states, system, values
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CASES = cases(__file__)
 
@@ -106,12 +103,6 @@ def test_doubled_once_of_a_default_that_is_known(
     found = doubled(tmp_path, live, *lines, spelt=spelt, **settings)
     wanted = tuple(expected) if isinstance(expected, list) else expected
     assert found == {"llt:highwater": wanted, "llt:rporthighwater": wanted}
-
-
-def test_one_mark_doubled_by_hand_and_the_other_not(tmp_path: Path) -> None:
-    found = doubled(tmp_path, (2000, 1000), "set-flow highwater:2000")
-    assert found == {"llt:highwater": "in-place", "llt:rporthighwater": ("1000", "2000")}
-    assert any("the same value on every node" in note for note in planned(tmp_path, DOUBLED).notes)
 
 
 def test_the_spelling_of_the_file_stays(tmp_path: Path) -> None:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from advisor.errors import UsageError
+from advisor.facts.host_facts import Facts
 from advisor.planning.neighbours import ipv6_notes
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import parse_profile
 from tests.planning.system import ETH0, LOOPBACK, Link, planned, skipped, states, system, values
 from tests.profiles.build import document, toml, wanted, write
 from tests.rules.build import bond, facts, virtual
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from advisor.facts.host_facts import Facts
 
 JUMBO = "jumbo-frames"
 STACK = (
@@ -79,13 +75,6 @@ def test_low_priority_links_of_llt_are_left_out_with_a_line(
     assert all("low-priority link" in one.reason and "heartbeats only" in one.reason for one in plan.skipped)
 
 
-def test_a_low_priority_port_below_a_private_link_is_raised_with_it(tmp_path: Path) -> None:
-    over = (*PORTS, Link("eth3.5", "vlan", on=("eth3",)))
-    lines = "link a eth1 - ether - -\nlink b eth3.5 - ether - -\nlink-lowpri low eth3 - ether - -\n"
-    system(tmp_path, over, files={"/etc/llttab": LLTTAB + lines})
-    assert list(raised(tmp_path)) == ["eth1", "eth3", "eth3.5"]
-
-
 def test_a_team_alone_changes_its_ports(tmp_path: Path) -> None:
     """The kernel refuses an MTU of a port that does not come from its team (drivers/net/team/team.c)."""
     team = (*STACK[:4], Link("team0", "team", on=("eth1", "eth2"), address="192.0.2.1"))
@@ -99,16 +88,6 @@ def test_a_team_alone_changes_its_ports(tmp_path: Path) -> None:
         "blocked",
         "it is a port of team0, which alone can change its MTU: name team0 instead",
     )
-
-
-def test_what_moves_along_is_kept_in_mind(tmp_path: Path) -> None:
-    system(tmp_path, STACK)
-    plan = planned(tmp_path, JUMBO, links="eth2")
-    assert [(one.tunable, one.before) for one in plan.side_effects] == [
-        ("link:eth1:mtu", "1500"),
-        ("link:bond0:mtu", "1500"),
-        ("link:bond0.7:mtu", "1500"),
-    ]
 
 
 def test_an_overlay_needs_room_below(tmp_path: Path) -> None:

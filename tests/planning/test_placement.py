@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,9 +14,6 @@ from tests.rules.build import array, bond, disk, facts, link
 from tests.trees import make_tree
 
 CASES = cases(__file__)
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PINNING = "numa-pinning"
 BOUND = "NUMAPolicy=bind NUMAMask=1 CPUAffinity=numa"

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from advisor.errors import RefusedError
+from advisor.facts.host_facts import Facts
 from advisor.facts.iscsi import Iscsi, IscsiNode
 from advisor.host import Host, MemoryFiles, NoCommands, WriteFile
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
+from advisor.planning.records import Plan
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import parse_profile
-from advisor.shell.rollback_script import rollback_script
 from tests.cases import cases
 from tests.planning.system import change, skipped, states, values
 from tests.profiles.build import document, toml, wanted
 from tests.rules.build import GIB, array, facts, origin, replaced
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from advisor.facts.host_facts import Facts
-    from advisor.planning.records import Plan
 
 CASES = cases(__file__)
 
@@ -78,14 +74,6 @@ def test_the_scheduler_comes_before_what_it_resets() -> None:
     assert undo == (WriteFile(f"{QUEUE}/scheduler", "none", WWID), WriteFile(f"{QUEUE}/nr_requests", "1023", WWID))
 
 
-def test_the_queue_length_moves_along() -> None:
-    plan = planned(DISK, {"block:sda:scheduler": "mq-deadline"})
-    (moved,) = plan.side_effects
-    assert (moved.tunable, moved.before) == ("block:sda:nr_requests", "1023")
-    assert moved.undo == (WriteFile(f"{QUEUE}/nr_requests", "1023", WWID),)
-    assert "\t".join((f"{QUEUE}/nr_requests", *WWID)) in rollback_script(plan)
-
-
 def test_what_is_as_wanted_but_would_be_reset_is_set_again_and_kept() -> None:
     plan = planned(DISK, {"block:sda:nr_requests": "1023", "block:sda:scheduler": "mq-deadline"})
     assert values(plan) == {"block:sda:scheduler": ("none", "mq-deadline"), "block:sda:nr_requests": ("1023", "1023")}
@@ -93,13 +81,6 @@ def test_what_is_as_wanted_but_would_be_reset_is_set_again_and_kept() -> None:
     assert any("the kernel resets it with another change" in note for note in plan.notes)
     alone = planned(DISK, {"block:sda:nr_requests": "1023", "block:sda:scheduler": "none"})
     assert set(states(alone).values()) == {"in-place"}
-
-
-def test_a_disk_that_cannot_be_told_for_good_is_set_for_this_boot() -> None:
-    nameless = {path: text for path, text in DISK.items() if "wwid" not in path} | {"/run/udev/data/b8:0": "E:A=b\n"}
-    one = change(planned(nameless, {"block:sda:scheduler": "mq-deadline"}), "block:sda:scheduler")
-    assert one.persist is None
-    assert "the kernel's name for it may change" in (one.persist_note or "")
 
 
 @pytest.mark.parametrize(("files", "key", "value", "undo"), CASES["the pair comes back in its own kind"])
@@ -148,11 +129,7 @@ def test_our_own_line_below_is_no_better_than_another_file() -> None:
     assert not planned(RATIO, {"sysctl:vm.dirty_bytes": "268435456"}, known=known).blocking
 
 
-THP = {
-    "/sys/kernel/mm/transparent_hugepage/enabled": "[always] madvise never\n",
-    "/proc/cmdline": "quiet transparent_hugepage=always\n",
-    "/usr/lib/tmpfiles.d/x.conf": "d /run/x\n",
-}
+THP = CASES["THP"]
 LINE = "w /sys/kernel/mm/transparent_hugepage/enabled - - - - {}\n"
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 import pytest
 
-from advisor.facts.iris import Iris, IrisPlace
+from advisor.facts.host_facts import Facts
 from advisor.facts.kernel_services import EXPORTS, NFSD_THREADS, SCST, KernelServices, parse_exports
 from advisor.facts.services import Service, show_command
 from advisor.facts.storage_services import LIST_RUNNING
 from advisor.facts.systemd import VERSION
 from advisor.planner import plan_profiles
+from advisor.planning.records import Plan
 from advisor.planning.storage_units import select_found, storage_units
 from advisor.tunables.unit_numa import UnitNuma
 from tests.beegfs_server import CPUS, layout, tree, unit
@@ -21,12 +22,6 @@ from tests.facts.storage import Tree
 from tests.rules.build import disk, facts, link, replaced
 
 CASES = cases(__file__)
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from advisor.facts.host_facts import Facts
-    from advisor.planning.records import Plan
 
 BOUND = "NUMAPolicy=bind NUMAMask={} CPUAffinity=numa"
 MODERN = "NUMAPolicy=n/a\nNUMAMask=\nCPUAffinity=\nCPUAffinityFromNUMA=no\n"
@@ -103,19 +98,6 @@ def test_the_article_s_storage_services_are_found_and_bound() -> None:
     (note,) = (note for note in plan.notes if note.startswith("storage services found here"))
     assert "node 0: beegfs-storage@numa0-storage0, " in note
     assert "; node 1: beegfs-storage@numa1-storage3, " in note
-
-
-def test_a_service_bound_by_number_is_bound() -> None:
-    made = tree(bound=False)
-    for number, one in enumerate(layout("storage")):
-        text = f"Name:\tbeegfs\nCpus_allowed_list:\t{CPUS[one[1]]}\nMems_allowed_list:\t{one[1]}\n"
-        made.files[f"/proc/{5000 + number}/status"] = text
-    plan = planned(made)
-    assert units(plan) == {}
-    assert left(plan)["beegfs-storage@numa1-storage5"] == (
-        "in-place",
-        "is bound to node 1 already; it uses /data/storage5 on node 1",
-    )
 
 
 def test_services_are_found_by_what_they_hold_open_not_by_their_names() -> None:
@@ -233,17 +215,6 @@ def on(disk_node: int, **parts: object) -> Facts:
     made = facts(disks=(drive,), **parts)
     nodes = tuple(replaced(one, {"cpus": node[one.id]}) for one in made.numa.nodes[:2])
     return replaced(made, {"numa": replaced(made.numa, {"nodes": nodes})})
-
-
-def test_an_iris_instance_without_a_unit_is_listed_with_its_node() -> None:
-    place = IrisPlace("database", "USER", "/db/user", "/db", "xfs", "nvme0n1", ("nvme0n1",))
-    iris = Iris("IRIS", "/usr/irissys", None, True, "", "/usr/irissys/iris.cpf", None, (place,))
-    (one,) = storage_units(replaced(on(1), {"iris": (iris,)}), (), KernelServices())
-    assert (one.unit, one.nodes) == ("iris.service", (1,))
-    assert "numactl --cpunodebind" in (one.why_not or "")
-    unit_of_it = Service("IRIS.service", 7, None, None, None, "0-7", "0-1")
-    (one,) = storage_units(replaced(on(1), {"iris": (iris,)}), (unit_of_it,), KernelServices())
-    assert (one.unit, one.nodes, one.why_not) == ("IRIS.service", (1,), None)
 
 
 def test_data_on_one_node_outranks_a_link_on_another() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +11,6 @@ from advisor.host import Host, MemoryFiles, NoCommands
 from advisor.tunables.sysfs import SysfsAttribute
 from tests.cases import cases
 from tests.transaction.kernel_system import build, plan_of, reasons, values
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CASES = cases(__file__)
 

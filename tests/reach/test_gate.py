@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -12,17 +13,11 @@ from advisor.host import live_host
 from advisor.reach.path_check import Awaited, Passed, PathState, await_gate, gate, up_links
 from advisor.reach.records import Peer, Peers
 from tests.cases import cases
+from tests.reach.space import Spaces
 from tests.reach.test_path import bridged, routed
-from tests.reach.wire import Request, far_end
 from tests.trees import host_of, make_tree
 
 CASES = cases(__file__)
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.reach.space import Spaces
 
 HASTE = 0.4
 WIRED = Peer("192.0.2.2", "gateway", "h0", "default gateway", mtu=1500)
@@ -168,24 +163,6 @@ def test_the_window_begins_again_when_the_link_goes_down_meanwhile(spaces: Space
     assert awaited.held
     assert awaited.rounds > 1
     assert (awaited.link_seconds["h0"] or 0) > 0.5
-
-
-def test_a_peer_that_needs_a_while(spaces: Spaces) -> None:
-    """As while a switch port learns again: it is asked until it answers."""
-
-    def late(request: Request) -> list[bytes]:
-        return [request.reply()] if request.number > 6 else []
-
-    peer = Peer("192.0.2.9", "named", "n0", "named", mtu=9000)
-    with far_end(spaces, late, peer.address):
-        awaited = spaces.inside(
-            "near",
-            lambda: await_gate(
-                live_host(), {"n0"}, [Passed(peer, 1500, 0.1)], 9000, window_seconds=20, deadline_seconds=HASTE
-            ),
-        )
-    assert awaited.held
-    assert awaited.rounds > 1
 
 
 @pytest.mark.parametrize(("carrier", "operstate", "is_up"), CASES["when a link is up"])

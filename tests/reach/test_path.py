@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from advisor.reach.path import measure
 from advisor.reach.path_check import NotPassed, Passed, passes
 from advisor.reach.records import Peer, Reach
+from tests.reach.space import Spaces
 from tests.reach.wire import Request, far_end
-
-if TYPE_CHECKING:
-    from tests.reach.space import Spaces
 
 V4, V6 = "192.0.2.130", "2001:db8:b::2"
 

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
+from advisor.facts.links import Link
 from advisor.facts.llt import Llt, LltLink
 from advisor.facts.lltstat import LltNode, LltNodeLink
 from advisor.host import Host, MemoryFiles, NoCommands
 from advisor.reach.peers import PeerFactsRead, named_peers, peers_of
+from advisor.reach.records import Peers
 from tests.cases import cases
 from tests.rules.build import link
 from tests.trees import host_of, make_command, make_tree
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from advisor.facts.links import Link
-    from advisor.reach.records import Peers
 
 CASES = cases(__file__)
 

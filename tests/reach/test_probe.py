@@ -6,8 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -18,14 +18,10 @@ from advisor.report.encode import encode_document
 from advisor.report.reach import probe_document, probe_text
 from tests.cases import cases
 from tests.golden import assert_golden
+from tests.reach.space import Spaces
 from tests.reach.test_path import V4, V6, routed
 
 CASES = cases(__file__)
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.reach.space import Spaces
 
 ROOT = Path(__file__).parents[2]
 EVIL = "eth$(reboot)\x1b[31m"

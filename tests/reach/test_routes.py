@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,14 +21,10 @@ from advisor.reach.routes import (
     route_to,
 )
 from tests.cases import cases
+from tests.reach.space import Spaces
 from tests.trees import host_of, make_command, make_tree
 
 CASES = cases(__file__)
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.reach.space import Spaces
 
 TABLE = CASES["TABLE"]
 TABLE6 = CASES["TABLE6"]
@@ -90,17 +86,6 @@ def test_the_next_hop(tmp_path: Path, script: str, hop: Hop | None) -> None:
     make_command(tmp_path / "bin", "ip", script)
     host = host_of(make_tree(tmp_path / "root", BASE), tmp_path / "bin")
     assert route_to(host, address("198.51.100.9")) == hop
-
-
-def test_the_address_that_it_is_asked_from(tmp_path: Path) -> None:
-    make_command(tmp_path / "bin", "ip", f"echo \"$*\" >> {tmp_path}/calls; echo '[]'")
-    host = host_of(make_tree(tmp_path / "root", BASE), tmp_path / "bin")
-    route_to(host, address("192.0.2.5"), address("192.0.2.1"))
-    route_to(host, address("192.0.2.5"), address("2001:db8::1"))
-    route_to(host, address("fe80::5%eth3"))
-    calls = (tmp_path / "calls").read_text().splitlines()
-    assert calls == ["-j route get 192.0.2.5 from 192.0.2.1", "-j route get 192.0.2.5"]
-    assert route_to(host, address("fe80::5%eth3")) == Hop("eth3")
 
 
 @given(st.text(max_size=200))

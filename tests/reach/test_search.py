@@ -63,21 +63,6 @@ def test_what_a_router_names_is_tried_and_one_byte_more() -> None:
     assert asked == [9000, 1400, 1401]
 
 
-def test_routers_one_after_the_other() -> None:
-    def path(size: int) -> Heard:
-        return echo(size) if size <= 1400 else too_big(size, 1400 if size <= 4000 else 4000)
-
-    end, asked = found(path)
-    assert (end.size, limit_of(end)) == (1400, "too-big")
-    assert asked == [9000, 4000, 1400, 1401]
-
-
-def test_a_black_hole_at_a_usual_size_is_found_quickly() -> None:
-    end, asked = found(silent(1500))
-    assert (end.size, limit_of(end)) == (1500, "silent")
-    assert asked == [9000, 1500, 1501, SMALL, 1501]
-
-
 @given(st.integers(SMALL, 9000), st.integers(SMALL + 1, 9000))
 def test_silence_is_found_to_the_byte(limit: int, top: int) -> None:
     end, asked = found(silent(limit), top)
@@ -132,17 +117,6 @@ def test_loss_never_makes_a_path_wider(limit: int, seed: int, chance: float) -> 
     assert end.size <= limit
 
 
-def test_loss_seldom_makes_a_path_narrower() -> None:
-    """Each answer is lost with a chance of a twentieth even after all copies: 1000 searches."""
-    lottery = random.Random(7)
-
-    def path(size: int) -> Heard:
-        return echo(size) if size <= 4567 and lottery.random() >= 0.05 else nothing(size)
-
-    right = sum(found(path)[0].size == 4567 for _ in range(1000))
-    assert right > 900
-
-
 def test_a_false_silence_is_asked_again() -> None:
     seen: list[int] = []
 
@@ -183,16 +157,6 @@ def reported(path: Path, count: int = 5, peer: Peer = PEER) -> tuple[Reach, list
             asks.append(talk.send(heard))
         except StopIteration as end:
             return end.value, asks
-
-
-def test_what_is_reported_of_a_path() -> None:
-    reach, asks = reported(saying(1400, 1400))
-    assert (reach.path_mtu, reach.limit, reach.limited_by, reach.said_mtu) == (1400, "too-big", ROUTER, 1400)
-    assert (reach.rtt_ms_min, reach.rtt_ms_median, reach.lost, reach.sent) == (0.1, 0.25, 1, 5)
-    assert reach.answered
-    assert reach.why_not is None
-    # The first one is for the neighbour to be found, and counts for nothing.
-    assert [ask.enough for ask in asks[:3]] == [1, 5, 1]
 
 
 @pytest.mark.parametrize("mtu", [68, 84, 85, 576])

@@ -18,7 +18,7 @@ from advisor.transaction.journal import Store
 from tests.cases import cases
 from tests.fuzz.hosts import ARTICLES, Parts, parts_of
 from tests.serving_hosts import UNITS, serving_host
-from tests.transaction import kernel_system, queues, system, test_storage_kinds
+from tests.transaction import kernel_system, queues, storage_system, system
 from tests.trees import host_of, listing, make_command, make_tree
 
 CASES = cases(__file__)
@@ -55,12 +55,7 @@ FORM_SYSTEMS = ("small", "kernel", "storage", "queues")
 
 _PRESENT = CASES["_PRESENT"]
 # What was recorded of a command, by the checksum of its words; values that can be set are kept in the tree.
-_RECORDED = """
-own=${0%/bin/*}
-answer="$own/answers/${0##*/}.$(printf '%s\\0' "$@" | sha256sum | cut -c1-32)"
-[ -e "$answer" ] || exit 1
-cat "$answer"
-"""
+_RECORDED = CASES["_RECORDED"]
 _LLTCONFIG = CASES["_LLTCONFIG"]
 # Of this machine they would print what it has.
 _SILENT = ("ip", "lsblk", "mdadm", "lvs", "dmsetup", "multipath", "ethtool", "tc", "iscsiadm", "nvme", "vxdisk")
@@ -112,8 +107,7 @@ def form_system(name: str) -> ConformanceSystem:
             name, kernel_system.build, lambda host, _: kernel_system.plan_of(host, wanted), tree_state
         )
     if name == "storage":
-        made = test_storage_kinds
-        return ConformanceSystem(name, made.build, lambda host, _: made.plan_of(host), tree_state)
+        return ConformanceSystem(name, storage_system.build, lambda host, _: storage_system.plan_of(host), tree_state)
     return ConformanceSystem(name, system.build, lambda host, _: system.plan_of(host), tree_state)
 
 

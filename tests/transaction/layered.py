@@ -26,12 +26,7 @@ from tests.trees import host_of, make_command, make_tree
 CASES = cases(__file__)
 
 BASE = CASES["BASE"]
-_PLACES = {
-    "sysctl:vm.swappiness": "/proc/sys/vm/swappiness",
-    "sysctl:net.core.somaxconn": "/proc/sys/net/core/somaxconn",
-    "sysctl:net.core.netdev_max_backlog": "/proc/sys/net/core/netdev_max_backlog",
-    "thp:khugepaged/pages_to_scan": "/sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan",
-}
+_PLACES = CASES["_PLACES"]
 LLTTAB = "set-node a\n# flow control\nset-flow highwater:200\nlink eth1 eth1 - ether - -\nset-flow rporthighwater:100"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -27,17 +27,9 @@ from tests.trees import host_of, make_command, make_tree
 
 CASES = cases(__file__)
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 CLASS, RACE = "udev:block:nvme*/model/FAST DISK*:scheduler", "udev:link:virtio_net:txqueuelen"
 AHEAD = "udev:block:nvme*:read_ahead_kb"
-FILES = {
-    "/etc/machine-id": "0123456789abcdef0123456789abcdef\n",
-    "/proc/sys/kernel/random/boot_id": "11111111-2222-3333-4444-555555555555\n",
-    "/etc/udev/rules.d/60-theirs.rules": "# theirs\n",
-    "/run/udev/data/c1:3": "",
-}
+FILES = CASES["FILES"]
 QUEUE = {"scheduler": "none [mq-deadline] kyber", "read_ahead_kb": "128", "rotational": "0"}
 
 
@@ -251,20 +243,6 @@ def test_rules_of_two_transactions_go_one_by_one(
     assert undo(tmp_path, host, store, records[order[1]], shell) == []
     assert not rules.exists()
     assert not any(one.is_active for one in store.readable_records())
-
-
-@by_engine
-@pytest.mark.parametrize("end", ["\n", ""])
-def test_lines_of_others_in_the_file_stay(tmp_path: Path, shell: list[str] | None, end: str) -> None:
-    host, store, first, second, rules = two_rules(tmp_path)
-    theirs = f'\t# theirs \r\n\nSUBSYSTEM=="net", ATTR{{mtu}}="9000"  {end}'
-    rules.write_text(rules.read_text() + theirs, newline="")
-    assert undo(tmp_path, host, store, first, shell) == []
-    assert rules.read_bytes().endswith(theirs.encode())
-    assert drifted(host, *store.readable_records()) == {}
-    assert undo(tmp_path, host, store, second, shell) == []
-    assert rules.read_bytes().endswith(theirs.encode())
-    assert b"ADVISOR" not in rules.read_bytes()
 
 
 @by_engine

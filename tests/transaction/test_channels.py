@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from advisor.transaction.verify import find_drift
 from tests.transaction.queues import LINK, WAYS, applied, back, build, plan_of, state
 from tests.transaction.system import store_of
 from tests.transaction.test_transaction import DyingHost, in_child
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.repeats(3)

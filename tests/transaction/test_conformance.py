@@ -14,18 +14,19 @@ from collections import defaultdict
 from contextlib import nullcontext
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from advisor.exporters.apply_script import transaction_script
 from advisor.host import Host, ReadFile
 from advisor.host.probes import FORMS
+from advisor.planning.records import Plan
 from advisor.profiles.profile import profile_paths
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Record, Store
 from advisor.transaction.status import rollback_transactions
 from advisor.tunables.udev import RULES as APPEARING
+from tests.cases import cases
 from tests.exporters.apply_script.stage import Answer, answer_of
 from tests.transaction.conforming import (
     FORM_SYSTEMS,
@@ -43,8 +44,7 @@ from tests.trees import STANDARD_PATH, make_command
 from tests.tunables.form_shell import SHELLS
 from tests.waiting import until_unwatched
 
-if TYPE_CHECKING:
-    from advisor.planning.records import Plan
+CASES = cases(__file__)
 
 ENGINES = ("python", *(shell[0] for shell in SHELLS), "script", "watchdog")
 SYSTEMS = {one.name: one for one in systems()}
@@ -54,12 +54,7 @@ NOT_IN_A_TREE = frozenset({"qdisc", "ethtool", "addresses", "routes", "md-speed"
 """Forms of what only a kernel can set, or nobody at run time: tests/tunables/test_link_live.py has those of links."""
 
 # A program that dies with its process group when it is called for the DIE_AT-th time.
-DEADLY = """
-number=$(($(cat "$PLACE/count") + 1))
-echo "$number" > "$PLACE/count"
-[ "$number" != "${{DIE_AT:-0}}" ] || kill -9 {whom}
-{then}
-"""
+DEADLY = CASES["DEADLY"]
 STATE = "var/lib/advisor"
 CLIENT = f'"-$(sed "s/process //; s/,.*//" "$PLACE/root/{STATE}/lock")"'
 

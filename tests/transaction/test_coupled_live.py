@@ -6,16 +6,13 @@ from __future__ import annotations
 import itertools
 import os
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.exporters.apply_script.stage import SHELLS
 from tests.exporters.apply_script.test_live import Place
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
 

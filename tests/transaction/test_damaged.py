@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from advisor.errors import AdvisorError, InvalidInputError, RefusedError
+from advisor.host import Host
 from advisor.report.transaction import status_text, verify_text
+from advisor.transaction.journal import Store
 from advisor.transaction.requests import refuse_while_one_waits
 from advisor.transaction.status import host_status, rollback_transactions, verify_transactions
 from tests.transaction.layered import BASE, apply, build, live
 from tests.transaction.test_layers import HIGH, QUEUE, SWAP
 from tests.transaction.test_script_notes import store_in
-
-if TYPE_CHECKING:
-    from advisor.host import Host
-    from advisor.transaction.journal import Store
 
 Damage = Callable[[Path], object]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from advisor.errors import RefusedError
+from advisor.host import Host
 from advisor.planning.records import Plan
 from advisor.shell.rollback_script import rollback_script
 from advisor.transaction.apply import apply_plan
@@ -21,11 +22,6 @@ from tests.cases import cases
 from tests.transaction.system import MACHINE, apply_locked, plan_of_values, roll_back_locked
 from tests.transaction.test_script import run_script
 from tests.trees import host_of, make_tree
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from advisor.host import Host
 
 ENGINES = {"command": None, "dash": ["dash"], "busybox": ["busybox", "sh"]}
 BOOT, NEXT_BOOT = "1111-2222", "3333-4444"

@@ -219,41 +219,6 @@ def test_a_measurement_without_a_step_for_longer_is_not_hung(tmp_path: Path) -> 
         assert one.records() == ["rolled-back"]
 
 
-@pytest.mark.thorough
-def test_a_rollback_script_that_is_stopped_is_finished_by_its_watchdog(tmp_path: Path) -> None:
-    """Run by hand on a transaction that was kept: it is guarded like every other client that changes links."""
-    with clients(tmp_path, range(1, 4)) as made:
-        for one in made:
-            one.space.run(*KEPT)
-            assert one.mtus() == NEW
-            one.start_script(one.number)
-            assert one.await_stop(), one.number
-            assert one.is_watched, one.number
-        assert [one.records() for one in made] == [["rolling-back"]] * 3
-        assert made[1].mtus() not in (OLD, NEW), "stopped between the two links"
-        wait_for_watchdogs(made)
-        for one in made:
-            assert one.process is not None
-            assert one.mtus() == OLD, one.number
-            assert one.records() == ["rolled-back"], one.number
-            with pytest.raises(BusyError) as refused, Store(str(one.space.store)).hold_lock():
-                pass
-            assert f"kill -CONT {one.process.pid}\n" in str(refused.value.hint)
-            assert Store(str(one.space.store)).stopped_holder() == one.process.pid
-            again = subprocess.run(
-                ["ip", "netns", "exec", one.space.name, "sh", one.space.store / "transactions/0001/rollback.sh"],
-                capture_output=True, text=True, check=False,
-            )  # fmt: skip
-            assert again.returncode == 3
-            assert f"is stopped: kill -CONT {one.process.pid} lets it go on" in again.stderr
-            code, said = one.go_on()
-            assert (code, one.mtus()) == (4, OLD), (one.number, said)
-            assert "took over" in said
-            assert Store(str(one.space.store)).stopped_holder() is None
-            one.space.run("rollback")
-            assert one.records() == ["rolled-back"]
-
-
 @pytest.mark.parametrize("how", ["killed", "whole", "in part", "forced"])
 def test_a_rollback_script_leaves_a_transaction_as_closed_as_it_was(tmp_path: Path, how: str) -> None:
     with clients(tmp_path, range(2, 3)) as (one,):

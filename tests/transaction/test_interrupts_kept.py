@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -21,10 +22,6 @@ from tests.planning.test_placement import LINKS, PINNING
 from tests.transaction.killing import killed_at_step
 from tests.trees import host_of, listing, make_command, make_tree
 from tests.tunables.form_shell import NOTHING, SHELLS, read_batch
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 PORT = "0000:3b:00.3"
 DRIVE = "0000:3b:00.4"
@@ -73,21 +70,6 @@ def affinity(where: Path, number: int) -> str:
 def drifted(where: Path) -> list[tuple[str, str | None]]:
     status = verify_transactions(host(where), None, Store(str(where / "state")))
     return [(one.what, one.live) for one in status.drift]
-
-
-def test_a_plan_says_where_it_persists(tmp_path: Path) -> None:
-    build(tmp_path)
-    plan = planned(tmp_path, PINNING)
-    assert {one.persist for one in plan.changes} == {UNIT}
-    applied(tmp_path, PINNING)
-    text = (tmp_path / "root" / UNIT.lstrip("/")).read_text()
-    assert text.partition("[X-Interrupts]\n")[2].splitlines() == [
-        f"{PORT}/eth2-TxRx-0=4-7",
-        f"{PORT}/eth2-TxRx-1=4-7",
-        f"{DRIVE}/nvme0q0=4-7",
-    ]
-    pulled = tmp_path / "root/etc/systemd/system/multi-user.target.d/50-advisor-interrupts.conf"
-    assert pulled.read_text() == "[Unit]\nWants=advisor-interrupts.service\n"
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda one: one[0])
@@ -242,16 +224,6 @@ def test_what_is_to_be_done_by_hand_names_the_number_of_now(tmp_path: Path, shel
     assert code == 5
     assert "/proc/irq/70/smp_affinity_list" in report
     assert "/proc/irq/40/" not in report
-
-
-@pytest.mark.parametrize("shell", ENGINES, ids=ENGINE_NAMES)
-def test_while_the_link_is_down_it_has_its_number(tmp_path: Path, shell: list[str] | None) -> None:
-    build(tmp_path)
-    applied(tmp_path, PINNING)
-    make_tree(tmp_path / "root", {f"/sys/kernel/irq/{number}/actions": "\n" for number in (40, 41)})
-    code, report = rolled_back(tmp_path, shell)
-    assert code == 0, report
-    assert [affinity(tmp_path, number) for number in (40, 41, 50)] == ["0-7"] * 3
 
 
 @pytest.mark.parametrize("shell", ENGINES, ids=ENGINE_NAMES)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from advisor.host import Host, observe
 from advisor.host.probes import reduce
+from advisor.planning.records import Plan
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
 from advisor.transaction.rollback import roll_back
 from advisor.transaction.trial import run_trial
 from tests.transaction.kernel_system import build, plan_of
 from tests.trees import listing
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from advisor.planning.records import Plan
 
 
 def read(host: Host, plan: Plan) -> dict[str, object]:

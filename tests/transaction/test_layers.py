@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from advisor.host import Host, Step
+from advisor.planning.records import Change
 from advisor.transaction.journal import Store, first_seen
 from advisor.transaction.layers import layers_by_tunable
-from advisor.transaction.status import verify_transactions
 from advisor.transaction.verify import find_drift
 from tests.transaction.layered import BASE, LLTTAB, apply, at_boot, build, live, plan_of, store_of
 from tests.transaction.system import roll_back_locked
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import listing
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from advisor.planning.records import Change
 
 SWAP, QUEUE, HIGH, LOW = "sysctl:vm.swappiness", "sysctl:net.core.somaxconn", "llt:highwater", "llt:rporthighwater"
 PAGES = "thp:khugepaged/pages_to_scan"
@@ -99,47 +94,6 @@ def test_a_value_that_two_want_stays_when_the_first_is_taken_out(tmp_path: Path)
     assert (live(host), at_boot(tmp_path)) == (wanted, wanted)
     assert set(out(host, store, "2").values()) == {"restored"}
     assert listing(tmp_path / "root") == before
-
-
-def test_a_line_of_its_own_that_somebody_else_changed_is_kept_and_told(tmp_path: Path) -> None:
-    host, store = three(tmp_path)
-    table = tmp_path / "root/etc/llttab"
-    theirs = table.read_text().replace("highwater:2000", "highwater:1234", 1)
-    table.write_text(theirs)
-    lost = [one for one in roll_back_locked(host, store.find_record("2"), store) if not one.is_back]
-    assert [(one.what, one.state) for one in lost] == [("/etc/llttab", "kept")]
-    assert lost[0].detail == "highwater was modified externally since"
-    assert "remove highwater 2000" in (lost[0].by_hand or "")
-    assert table.read_text() == theirs
-    assert store.find_record("2").state == "partly-rolled-back"
-
-
-def test_what_somebody_set_is_kept_in_its_layer_and_the_others_go_on(tmp_path: Path) -> None:
-    host, store = three(tmp_path)
-    (tmp_path / "root/proc/sys/vm/swappiness").write_text("77\n")
-    drift = find_drift(host, store.read_records())
-    assert [(one.transaction, one.what) for one in drift] == [("0003", SWAP)]
-    assert verify_transactions(host, "1", store).drift == (), "the last one answers for it"
-    assert out(host, store, "1")[SWAP] == "passed"
-    assert SWAP not in out(host, store, "3"), "it held what the one below it had set"
-    assert out(host, store, "2")[SWAP] == "kept"
-    assert live(host) == {**BASE, SWAP: "77"}
-    assert out(host, store, "2", force=True)[SWAP] == "restored"
-    assert live(host) == BASE
-    assert {record.state for record in store.read_records()} == {"rolled-back"}
-
-
-def test_forced_out_of_the_middle_the_later_one_goes_back_to_before_it(tmp_path: Path) -> None:
-    host, store = build(tmp_path), store_of(tmp_path)
-    apply(host, store, "one", {SWAP: "10"})
-    (tmp_path / "root/proc/sys/vm/swappiness").write_text("15\n")
-    apply(host, store, "two", {SWAP: "20"})
-    assert out(host, store, "1")[SWAP] == "kept"
-    assert held(store, "0002")[SWAP].before == "15"
-    assert out(host, store, "1", force=True)[SWAP] == "passed"
-    assert store.find_record("1").state == "rolled-back"
-    assert out(host, store, "2")[SWAP] == "restored"
-    assert live(host) == BASE
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])

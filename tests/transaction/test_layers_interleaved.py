@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from advisor.host import Host
+from advisor.transaction.journal import Record, Store
 from advisor.transaction.rollback import recover_unfinished, roll_back
+from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.verify import find_drift
 from tests.cases import cases
-from tests.transaction.queues import LINK, WAYS, applied, back, build, call, state
+from tests.transaction.queues import LINK, WAYS, applied, back, build, state
 from tests.transaction.system import roll_back_locked, store_of
 from tests.transaction.test_channels import Dying
 from tests.transaction.test_script import SHELLS, run_script
 from tests.transaction.test_transaction import in_child
 
 CASES = cases(__file__)
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-    from random import Random
-
-    from advisor.host import Host
-    from advisor.transaction.journal import Record, Store
-    from advisor.transaction.side_effects import ItemOutcome
 
 CHANNELS, XPS, RPS = f"link:{LINK}:channels.combined", f"link:{LINK}:xps.tx-1", f"link:{LINK}:rps.rx-0"
 PLACES = {XPS: "tx-1/xps_cpus", RPS: "rx-0/rps_cpus", f"link:{LINK}:xps.tx-0": "tx-0/xps_cpus"}
@@ -48,36 +44,6 @@ def layers(where: Path, *wanted: dict[str, str]) -> tuple[Host, Store, dict[str,
     for values in wanted:
         applied(where, host, values)
     return host, store, before
-
-
-@pytest.mark.parametrize("first", ["1", "2"])
-def test_a_queue_that_a_later_layer_sets_keeps_its_value_when_the_channels_go_back(tmp_path: Path, first: str) -> None:
-    host, store, before = layers(tmp_path, {CHANNELS: "2"}, {XPS: "0-2"})
-    assert queue(tmp_path, XPS) == 7
-    found = out(host, store, first)
-    assert all(one.is_back for one in found.values()), found
-    assert find_drift(host, store.read_records()) == ()
-    if first == "1":
-        assert queue(tmp_path, XPS) == 7, "the driver has reset it, and it was set again"
-        now = state(tmp_path)
-        assert {**now, "queues": ()} == {**before, "queues": ()}
-    out(host, store, "2" if first == "1" else "1")
-    assert state(tmp_path) == before
-
-
-def test_what_somebody_set_in_between_is_theirs_where_it_can_be(tmp_path: Path) -> None:
-    host, store, _ = layers(tmp_path, {CHANNELS: "2"})
-    before = (tmp_path / "root/run/table").read_text()
-    call(tmp_path, "-X", LINK, "equal", "1")
-    (tmp_path / "root/sys/class/net/eth1/queues/tx-0/xps_cpus").write_text("ff\n")
-    applied(tmp_path, host, {CHANNELS: "8"})
-    assert before != "0 " * 16
-    out(host, store, "1")
-    found = out(host, store, "2")
-    assert all(one.is_back for one in found.values()), found
-    now = state(tmp_path)
-    assert (now["channels"], now["queues"]["tx-0/xps_cpus"]) == ("4\n", 255)  # type: ignore[index]
-    assert "8 4 0 4" in found[f"link:{LINK}:rss"].detail, "a table of two queues is none for four"
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])

@@ -83,14 +83,3 @@ def test_another_link_of_the_same_name_is_no_layer(place: Place, change: str, fi
     assert apply(place, second, f"{item}=666")[0] == 0
     assert roll_back(place, "2") == 0
     assert lengths(place) == before
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_other_values_and_the_same_link_are_accepted(place: Place, engine: str) -> None:
-    own = place.own
-    assert apply(place, "command", f"link:{own}:txqueuelen=555")[0] == 0
-    place.out(f"ip link set {own} down; ip link set {own} name w0; ip link set w0 name {own}; ip link set {own} up")
-    assert apply(place, engine, f"link:{own}:txqueuelen=556")[0] == 0
-    place.change("swapped")
-    code, said = apply(place, engine, f"link:{own}:mtu=1400")
-    assert code == 0, said

@@ -8,7 +8,8 @@ import os
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -19,10 +20,6 @@ from tests.transaction.veth import ADVISOR
 from tests.tunables.form_shell import SHELLS
 from tests.tunables.test_link_live import Namespace
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 CASES = cases(__file__)
 
@@ -158,11 +155,7 @@ def test_our_link_is_restored_under_any_name_and_no_other(place: Place, change: 
             assert line_of(said, name, "the one that is meant is gone" if change == "made-again" else "is not there")
 
 
-WIDE = {
-    "sysctl:net.ipv6.conf.all.disable_ipv6": "1",
-    "sysctl:net.ipv4.conf.all.forwarding": "1",
-    "sysctl:net.ipv6.conf.all.ignore_routes_with_linkdown": "1",
-}
+WIDE = CASES["WIDE"]
 
 
 # Each way with each change, and the keys take turns.

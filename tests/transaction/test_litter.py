@@ -9,16 +9,13 @@ import os
 import shutil
 import signal
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.transaction.veth import ADVISOR, Veth, veth
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
 KEY = "net.ipv4.tcp_fin_timeout"

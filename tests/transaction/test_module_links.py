@@ -10,16 +10,14 @@ from advisor.host import Host
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
 from advisor.transaction.rollback import roll_back
+from tests.cases import cases
 from tests.transaction.kernel_system import build, plan_of
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import make_command
 
-MODULES = {
-    "/lib/modules/6.1.0/modules.dep": "kernel/x/macvtap.ko: kernel/x/macvlan.ko\nkernel/x/macvlan.ko:\n"
-    "kernel/x/ip_gre.ko:\n",
-    "/run/dependencies": "macvtap: macvlan\n",
-    "/run/links/none": "",
-}
+CASES = cases(__file__)
+
+MODULES = CASES["MODULES"]
 # As iproute2 prints links of a kind, one to a line.
 IP = 'cat "{root}/run/links/$5" 2>/dev/null || true'
 NSENTER = 'shift; exec "$@"'
@@ -36,18 +34,6 @@ def machine(where: Path) -> Host:
 
 def loaded(where: Path) -> set[str]:
     return {line.split()[0] for line in (where / "root/proc/modules").read_text().splitlines()} - {"dep_a", "other"}
-
-
-@pytest.mark.parametrize("kind", ["macvtap", "macvlan"])
-def test_a_module_with_a_link_stays_and_is_told(tmp_path: Path, kind: str) -> None:
-    host, store = machine(tmp_path), Store(str(tmp_path / "state"))
-    with store.hold_lock():
-        record = apply_plan(host, plan_of(host, {"module:macvtap": "loaded"}), store)
-        (tmp_path / f"root/run/links/{kind}").write_text(LINK.format("lab-mv", ""))
-        (lost,) = [one for one in roll_back(host, record, store) if not one.is_back]
-    assert "in use" in lost.detail
-    assert "lab-mv" in lost.detail
-    assert loaded(tmp_path) == {"macvtap", "macvlan"}
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from advisor.errors import AdvisorError, BusyError
+from advisor.host import Host
+from advisor.transaction.journal import Store
 from advisor.transaction.status import rollback_transactions, verify_transactions
 from tests.cases import cases
 from tests.transaction.layered import apply, build, host_at, live
@@ -28,10 +29,6 @@ from tests.trees import make_command
 from tests.waiting import PATIENCE_SECONDS
 
 CASES = cases(__file__)
-
-if TYPE_CHECKING:
-    from advisor.host import Host
-    from advisor.transaction.journal import Store
 
 # Stops at the call of that number, until it is let go on; who comes meanwhile is not stopped.
 STEERED = CASES["STEERED"]

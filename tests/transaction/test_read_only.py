@@ -7,7 +7,9 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,10 +19,6 @@ from tests.transaction.test_layers import HIGH, LOW, SWAP
 from tests.transaction.test_script import SHELLS
 from tests.transaction.test_script_notes import host_files, store_in
 from tests.trees import STANDARD_PATH, listing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a namespace needs root")
 BOUND = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'

@@ -7,7 +7,8 @@ import hashlib
 import re
 import shlex
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -22,10 +23,6 @@ from tests.transaction.system import roll_back_locked
 from tests.transaction.test_script import SHELLS, applied_script, reload_stand_in, run_script
 from tests.trees import listing
 from tests.tunables.form_shell import functions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 each_shell = pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 fields = st.text(st.characters(codec="utf-8", exclude_characters="\0")) | st.text(

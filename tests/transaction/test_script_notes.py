@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from advisor.host import Host
 from advisor.transaction.journal import Confirmed, Store, encode_entry
 from advisor.transaction.status import host_status, rollback_transactions, verify_transactions
 from tests.transaction.layered import BASE, LLTTAB, apply, build, live
 from tests.transaction.test_layers import HIGH, LOW, QUEUE, SWAP
 from tests.transaction.test_script import SHELLS, run_script
 from tests.trees import listing
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from advisor.host import Host
 
 each_shell = pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 
@@ -116,19 +112,6 @@ def test_killed_anywhere_a_note_is_there_only_when_all_is_back(tmp_path: Path) -
         kept.script_path("0002").write_text("\n".join((*lines[:at], kill, *lines[at:])) + "\n")
         assert run_script(kept.script_path("0002"), copy).returncode == -9
         assert not note(kept, "0002").exists()
-
-
-@each_shell
-def test_where_nothing_can_be_noted_what_is_live_tells(tmp_path: Path, shell: list[str]) -> None:
-    """The directory of the later one is gone, or the script lies where no transaction is."""
-    host, store = two(tmp_path)
-    shutil.rmtree(store.script_path("0002").parent)
-    code, said = run(store, tmp_path, "0001", shell=shell)
-    assert code == 5, "it is active for all that this one can see"
-    assert f"{SWAP}: held by the later transaction 0002" in said
-    (tmp_path / "root/proc/sys/vm/swappiness").write_text("10\n")
-    code, said = run(store, tmp_path, "0001", shell=shell)
-    assert live(host)[SWAP] == "60", said
 
 
 def test_what_somebody_else_could_have_noted_is_not_believed(tmp_path: Path) -> None:

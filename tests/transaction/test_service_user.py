@@ -9,23 +9,20 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import msgspec
 import pytest
 
+from advisor.host import Host
 from advisor.planning.records import FileChange, Plan
 from tests.exporters.apply_script.stage import Stage
 from tests.transaction.system import build, plan_of
 from tests.transaction.test_script import SHELLS, applied_script_of
 from tests.trees import STANDARD_PATH, make_command
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from advisor.host import Host
 
 USER: Final = 4711
 OLD, NEW, SECRET = b"old\n", b"new\n", b"only root's\n"
@@ -173,17 +170,6 @@ def test_a_file_of_the_user_is_restored_with_its_rights(
     assert os.listdir(file_of(tmp_path).parent) == ["app.conf"]
     again = run(script, tmp_path, shell)
     assert (again.returncode, "restored" in again.stdout) == (3, False), again.stdout
-
-
-@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
-@pytest.mark.parametrize("owner", [0, USER])
-def test_a_file_that_was_not_there_is_removed_with_the_rights_of_the_user(
-    tmp_path: Path, shell: list[str], owner: int
-) -> None:
-    script = world(tmp_path, None, owner=owner)
-    assert run(script, tmp_path, shell).returncode == 0
-    assert os.listdir(file_of(tmp_path).parent) == []
-    assert run(script, tmp_path, shell).returncode == 3
 
 
 def test_a_user_who_stops_what_writes_for_it_is_not_waited_for(tmp_path: Path) -> None:

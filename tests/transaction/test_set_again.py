@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from advisor.host import Host
+from advisor.transaction.journal import Store
 from advisor.transaction.layers import layers_by_tunable
 from advisor.transaction.status import rollback_transactions, verify_transactions
 from advisor.transaction.verify import find_drift
@@ -13,12 +15,6 @@ from tests.transaction.layered import BASE, apply, at_boot, build, live
 from tests.transaction.test_layers import HIGH, QUEUE, SWAP, out
 from tests.transaction.test_script import run_script
 from tests.transaction.test_script_notes import host_files, store_in
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from advisor.host import Host
-    from advisor.transaction.journal import Store
 
 WANTED = {SWAP: "31", QUEUE: "8192", HIGH: "1000"}
 

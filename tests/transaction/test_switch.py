@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from advisor.errors import CommandError, RefusedError, RestoredError, UsageError
+from advisor.errors import CommandError, RefusedError, RestoredError
 from advisor.host import Host, PutFile, Step, WriteFile
 from advisor.report.steps import steps_text
 from advisor.report.transaction import status_text
 from advisor.transaction.apply import apply_plan
+from advisor.transaction.journal import Store
 from advisor.transaction.layers import preview_replaced
-from advisor.transaction.requests import active_by_name
 from advisor.transaction.rollback import recover_unfinished, roll_back
 from advisor.transaction.status import Status
 from tests.transaction.layered import BASE, apply, at_boot, build, live, plan_of, store_of
 from tests.transaction.test_layers import HIGH, LOW, PAGES, QUEUE, SWAP, out
 from tests.trees import listing
-
-if TYPE_CHECKING:
-    from advisor.transaction.journal import Store
 
 A = {SWAP: "10", QUEUE: "8192", HIGH: "1000", PAGES: "512"}
 B = {SWAP: "10", QUEUE: "16384", HIGH: "1000", LOW: "900"}
@@ -125,18 +121,6 @@ def test_until_the_new_one_is_confirmed_the_first_stays(tmp_path: Path) -> None:
         ((taken, outcomes),) = recover_unfinished(host, store)
     assert (taken.id, {one.state for one in outcomes}) == ("0001", {"passed", "restored"})
     assert (live(host), at_boot(tmp_path)) == (AFTER, AFTER)
-
-
-def test_what_is_not_in_force_has_no_place_to_take(tmp_path: Path) -> None:
-    host, store = build(tmp_path), store_of(tmp_path)
-    apply(host, store, "one", A)
-    assert active_by_name(store, ["one"]) == active_by_name(store, ["1"]) == ("0001",)
-    for name in ("two", "7", "-1", ""):
-        with pytest.raises(UsageError, match="no active transaction has this id or profile"):
-            active_by_name(store, [name])
-    out(host, store, "1")
-    with pytest.raises(UsageError):
-        active_by_name(store, ["one"])
 
 
 @pytest.mark.parametrize("wanted", [B, {QUEUE: "16384"}, {PAGES: "512", HIGH: "2000"}])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -16,16 +16,12 @@ from hypothesis import strategies as st
 from advisor.errors import CommandError, NotRestoredError, RefusedError, RestoredError
 from advisor.host import Host, Step, WriteFile
 from advisor.transaction.apply import apply_plan
+from advisor.transaction.journal import Record, Store
 from advisor.transaction.rollback import recover_unfinished, roll_back
 from advisor.transaction.status import verify_transactions
 from advisor.transaction.verify import find_drift
 from tests.transaction.system import TARGETS, apply_locked, build, plan_of, roll_back_locked, store_of
 from tests.trees import listing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from advisor.transaction.journal import Record, Store
 
 ALL = range(len(TARGETS))
 
@@ -39,22 +35,6 @@ def applied(where: Path, host: Host) -> tuple[Record, Store]:
     store = store_of(where)
     with store.hold_lock():
         return apply_plan(host, plan_of(host), store), store
-
-
-def test_every_kind_is_applied_read_back_and_persisted(where: Path) -> None:
-    host = build(where)
-    record, store = applied(where, host)
-    assert record.state == "applied"
-    assert {change.tunable for change in record.plan.changes} == {name for name, *_ in TARGETS}
-    root = where / "root"
-    assert (root / "proc/sys/net/ipv4/tcp_rmem").read_text().split() == ["4096", "131072", "8388608"]
-    assert (root / "sys/class/net/eth1.5/mtu").read_text() == "9000\n"
-    assert (root / "etc/llttab").read_text().endswith("set-flow highwater:2000\nset-flow rporthighwater:1800\n")
-    assert (root / "etc/sysctl.d/90-advisor-test.conf").read_text() == (
-        "# kept by hand\nnet.core.rmem_max = 8388608\nvm.swappiness = 30\nnet.ipv4.tcp_rmem = 4096 131072 8388608\n"
-    )
-    assert find_drift(host, store.read_records()) == ()
-    assert plan_of(host).is_empty, "a second plan finds nothing to do"
 
 
 def test_rollback_leaves_every_byte_as_it_was(where: Path) -> None:
@@ -122,23 +102,6 @@ def test_a_kill_at_any_step_is_put_back_by_the_next_run(where: Path, die_at: int
     assert listing(where / "root") == before
     with store.hold_lock():
         assert recover_unfinished(host, store) == ()
-
-
-def test_a_kill_during_rollback_is_finished_by_the_next_run(where: Path) -> None:
-    host = build(where)
-    before = listing(where / "root")
-    record, store = applied(where, host)
-
-    def dying_rollback() -> None:
-        with store_of(where).hold_lock():
-            roll_back(DyingHost(host, 4, after=True), record, store_of(where))
-
-    assert in_child(dying_rollback) == signal.SIGKILL
-    assert store.find_record(record.id).state == "rolling-back"
-    with store.hold_lock():
-        recover_unfinished(host, store)
-    assert listing(where / "root") == before
-    assert store.find_record(record.id).state == "rolled-back"
 
 
 class RefusingHost(Host):

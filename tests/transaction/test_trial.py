@@ -7,7 +7,7 @@ import io
 import re
 import threading
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -21,9 +21,6 @@ from advisor.transaction.watchdog import Watchdog
 from tests.planning import system
 from tests.transaction.layered import apply, build, live, plan_of, store_of
 from tests.transaction.test_switch import A, waits
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_the_time_left_is_shown_until_the_transaction_is_confirmed(

@@ -8,17 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from advisor.shell.data_file import make_data
 from advisor.transaction.watchdog import WATCH_KIND, Watchdog, watch_text
 from tests.waiting import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROLLBACK = "#!/bin/sh\necho ran >> {trace}\necho 'restored  sysctl:a.b: 2 -> 1'\nexit {code}\n"
 SHELLS = ("dash", "busybox sh")

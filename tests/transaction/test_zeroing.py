@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from advisor.host import Host
+from advisor.planning.records import Plan
 from advisor.transaction.apply import apply_plan
+from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.verify import find_drift
 from tests.cases import cases
 from tests.exporters.apply_script.stage import Stage
@@ -17,14 +21,6 @@ from tests.transaction.zeroing import PAIRS, zeroing
 from tests.trees import host_of, make_tree
 
 CASES = cases(__file__)
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from advisor.host import Host
-    from advisor.planning.records import Plan
-    from advisor.transaction.side_effects import ItemOutcome
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="fanotify(7) needs root")
 

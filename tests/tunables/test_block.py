@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +12,6 @@ from advisor.tunables.block_identity import later_rules
 from advisor.tunables.preflight import HasPreflight, Preflight
 from tests.cases import cases
 from tests.trees import host_of, make_tree
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CASES = cases(__file__)
 

@@ -6,7 +6,8 @@ import os
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
@@ -17,10 +18,6 @@ from advisor.host.config_text import multipath_layout
 from advisor.host.probes import reduce
 from advisor.tunables import FileEdit, apply_edit, mentions_key
 from tests.cases import cases
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 SWAPPINESS = FileEdit("/f", "sysctl", "vm.swappiness", "10")
 VLAN = FileEdit("/f", "sysctl", "net.ipv4.conf.eth0/10.mtu", "9000")

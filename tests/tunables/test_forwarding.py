@@ -12,7 +12,6 @@ from tests.cases import cases
 
 CASES = cases(__file__)
 
-CONF = "/proc/sys/net/ipv4/conf"
 FILES = CASES["FILES"]
 HAS_LRO = {"eth0": (True, True), "eth1": (False, True), "eth2": (True, False), "v.7": (True, True)}
 
@@ -37,18 +36,3 @@ def test_where_forwarding_begins_large_receive_offload_ends(key: str, siblings: 
     assert bool(found.notes) == bool(siblings)
     assert moved(around(key, "1", "0")) == {}, "it does not come back where forwarding ends"
     assert around(key, "0", "0") == Preflight()
-
-
-def test_the_group_of_a_switch_is_what_the_kernel_sets_with_it() -> None:
-    def group(key: str) -> dict[str, str]:
-        return {one.tunable: one.before for one in around(key, "0", "1").side_effects if one.coupled}
-
-    assert list(group("net.ipv4.ip_forward").items()) == [
-        ("sysctl:net.ipv4.conf.all.forwarding", "0"),
-        ("sysctl:net.ipv4.conf.all.accept_redirects", "0"),
-        ("sysctl:net.ipv4.conf.default.forwarding", "0"),
-        ("sysctl:net.ipv4.conf.eth0.forwarding", "0"),
-        ("sysctl:net.ipv4.conf.eth1.forwarding", "1"),
-    ]
-    assert group("net.ipv6.conf.all.forwarding") == {"sysctl:net.ipv6.conf.eth0.forwarding": "1"}
-    assert group("net.ipv4.conf.eth0.forwarding") == group("net.ipv4.conf.all.rp_filter") == {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,14 +11,11 @@ from hypothesis import strategies as st
 
 from advisor.errors import UsageError
 from advisor.host import ReadFile, WriteFile
-from advisor.tunables import FileEdit, all_kinds, apply_edit, parse_tunable
+from advisor.tunables import all_kinds, parse_tunable
 from advisor.tunables.preflight import ExpandsIds
 from tests.cases import cases
 from tests.each import for_each
 from tests.trees import host_of, make_tree
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CASES = cases(__file__)
 TOO_LONG = {"sysfs:/sys/a/b": ["x" * 401], "block:a:read_ahead_kb": ["9" * 5000]}
@@ -86,20 +83,6 @@ def test_values_that_can_be(identity: str, good: list[str], bad: list[str]) -> N
     one = parse_tunable(identity)
     assert [one.check_value(value) for value in good] == [None] * len(good)
     assert [value for value in (*bad, *TOO_LONG.get(identity, [])) if not one.check_value(value)] == []
-
-
-def test_the_unit_that_holds_the_latency_starts_with_the_host(tmp_path: Path) -> None:
-    root = make_tree(tmp_path, {"/etc/x": ""})
-    edit = parse_tunable("pm-qos:cpu_dma_latency").make_edit(host_of(root), "10", profile="p")
-    assert isinstance(edit, FileEdit)
-    unit, target = (apply_edit(None, one).decode() for one in edit.whole)
-    assert "Environment=CPU_DMA_LATENCY=0x0000000a\n" in unit
-    assert 'Type=forking\nExecStart=/bin/sh -c \'exec 3> /dev/cpu_dma_latency && printf "$$CPU_DMA_LATENCY" >&3' in unit
-    assert target == "[Unit]\nWants=advisor-cpu-dma-latency.service\n"
-    assert [one.path.rpartition("/")[2] for one in edit.whole] == [
-        "advisor-cpu-dma-latency.service",
-        "50-advisor-cpu-dma-latency.conf",
-    ]
 
 
 @pytest.mark.parametrize(("written", "meant"), CASES["a hyphen in a module s name is an underscore"])

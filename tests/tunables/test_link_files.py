@@ -3,7 +3,7 @@ nothing from it, and nothing else can enter it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,9 +13,6 @@ from advisor.host import Host, MemoryFiles, Missing, NoCommands
 from advisor.tunables import FileEdit, Persisted, apply_edit, mentions_key, parse_tunable
 from tests.cases import cases
 from tests.trees import host_of, make_tree
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CASES = cases(__file__)
 
@@ -106,10 +103,7 @@ def test_no_name_adds_anything_to_a_rule(name: str) -> None:
             assert "cannot be written into a udev rule" in edit.why
 
 
-@pytest.mark.parametrize(
-    ("without", "words"),
-    [(("/usr/sbin/ethtool",), "ethtool is not installed"), (("/run/udev/data/n2",), "udev does not run here")],
-)
+@pytest.mark.parametrize(("without", "words"), CASES["without what would set it nothing is written"])
 def test_without_what_would_set_it_nothing_is_written(without: tuple[str, ...], words: str, tmp_path: Path) -> None:
     files = {path: text for path, text in PORT.items() if path not in without}
     root = make_tree(tmp_path, files)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from advisor.errors import UsageError
 from advisor.host import Host, MemoryFiles, Missing, NoCommands
+from advisor.host.ethtool import Answer
 from advisor.shell.rollback_script import hand_command
 from advisor.tunables import Tunable, parse_tunable
 from advisor.tunables.preflight import HasPreflight, Preflight
 from tests.cases import cases
-
-if TYPE_CHECKING:
-    from advisor.host.ethtool import Answer
 
 CASES = cases(__file__)
 SET: dict[str, tuple[str, str]] = CASES["commands"]
@@ -26,13 +21,6 @@ def test_an_id_and_the_command_that_does_the_same(identity: str) -> None:
     assert one.id == identity
     assert one.check_value(value) is None
     assert [hand_command(step) for step in one.make_steps(value)] == [command]
-
-
-@pytest.mark.parametrize("attribute", [*CASES["no names"], "feature." + "a" * 40])
-def test_what_names_nothing(attribute: str) -> None:
-    with pytest.raises(UsageError, match="is not a tunable") as caught:
-        parse_tunable(f"link:eth1:{attribute}")
-    assert "link:eth1:" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize(("attribute", "judged"), CASES["values"].items())

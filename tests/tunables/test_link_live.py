@@ -6,28 +6,19 @@ import json
 import os
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cases import cases
 from tests.tunables.form_shell import SHELLS
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 CASES = cases(__file__)
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
 
-STATE = """
-for link in a0 b0; do
-  ethtool -l $link 2>&1; ethtool -k $link; tc qdisc show dev $link; ip -d link show $link
-  cd /sys/class/net/$link; grep -s . tx_queue_len queues/*/rps_cpus queues/*/rps_flow_cnt queues/*/xps_cpus
-done
-"""
+STATE = CASES["STATE"]
 VALUES = CASES["VALUES"]
 
 
@@ -125,18 +116,6 @@ def test_the_script_puts_all_back(namespace: Namespace, shell: list[str]) -> Non
     assert all(f"restored  {name}: " in done.stdout for name in VALUES)
     again = namespace.script(shell)
     assert (again.returncode, "restored" in again.stdout) == (3, False)
-
-
-def test_the_watchdog_gives_queues_back_what_they_had(namespace: Namespace) -> None:
-    before = namespace.state()
-    # On a busy machine the two seconds are over before ethtool could be asked. What was set has been read back.
-    assert "link:a0:channels.rx: 4 → 2" in namespace.ours("apply", "--confirm", "2", "link:a0:channels.rx=2")
-    for _ in range(200):
-        if namespace.state() == before:
-            break
-        time.sleep(0.2)
-    assert namespace.state() == before
-    assert "by the watchdog" in namespace.ours("rollback")
 
 
 def test_what_somebody_else_set_up_is_left_alone(namespace: Namespace) -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from advisor.host import Host, MemoryFiles, NoCommands
+from advisor.host.steps import DriverGroup
 from advisor.tunables.link_override import overriding_setting
 from tests.cases import cases
 from tests.managers import PROFILE, UUID, links, managed, profile
-
-if TYPE_CHECKING:
-    from advisor.host.steps import DriverGroup
 
 CASES = cases(__file__)
 

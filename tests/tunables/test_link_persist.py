@@ -5,7 +5,7 @@ from __future__ import annotations
 import configparser
 import re
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
@@ -23,9 +23,6 @@ from tests.managers import NETWORK, PROFILE, configured, links, managed, profile
 from tests.trees import host_of, make_tree
 
 CASES = cases(__file__)
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def edit_of(found: FileEdit | Persisted | Missing) -> FileEdit | Missing:

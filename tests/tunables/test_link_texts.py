@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import tarfile
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -22,18 +23,13 @@ from advisor.facts.ethtool_text import (
 from advisor.host import Missing, Probe, ReadEthtool, ReadFile
 from advisor.host.ethtool import Answer, answer_key
 from advisor.host.link_text import cpulist, qdisc
+from advisor.host.steps import DriverGroup
 from advisor.tunables.link_rps import LinkRps
 from tests.captured import captured_file
 from tests.cases import cases
 from tests.tunables.form_shell import NOTHING, SHELLS, plain, read_batch, read_by_shell
 
 CASES = cases(__file__)
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from advisor.host.steps import DriverGroup
 
 MASK = ReadFile("/dev/stdin", "cpumask")
 QDISC = ReadFile("/dev/stdin", "qdisc")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +11,6 @@ from advisor.facts.unknown import Unknowns
 from advisor.tunables import FileEdit, apply_edit, parse_tunable
 from advisor.tunables.tmpfiles_line import tmpfiles_edit, written_first
 from tests.trees import host_of, make_tree
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SWAP = "vm.swappiness"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -15,10 +16,6 @@ from advisor.host.rss_text import highest_queue, indirection, setting_words
 from advisor.shell.rollback_script import probe_fields, step_fields
 from tests.trees import host_of, listing, make_tree
 from tests.tunables.form_shell import NOTHING, SHELLS, fields_command, functions, plain, read_batch, read_by_shell
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 TABLE = ReadCommand(("ethtool", "-x", "eth0"), "rss")
 HEADER = "RX flow hash indirection table for eth0 with {} RX ring(s):\n"

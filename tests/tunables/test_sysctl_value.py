@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from advisor.tunables.sysctl import Sysctl
 from advisor.tunables.sysctl_value import out_of_bounds, to_canonical
 from tests.cases import cases
 from tests.trees import host_of, make_tree
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CASES = cases(__file__)
 
@@ -76,8 +73,7 @@ def test_what_the_kernel_takes_or_is_not_known_stays_as_it_is(key: str, value: s
 
 
 @pytest.mark.parametrize(
-    ("limit", "asked", "words"),
-    [(1048576, 1782579, "have asked for 1740 MiB"), (4194304, 1782579, None), (None, None, None)],
+    ("limit", "asked", "words"), CASES["strict accounting needs room for what is asked for already"]
 )
 def test_strict_accounting_needs_room_for_what_is_asked_for_already(
     tmp_path: Path, limit: int | None, asked: int | None, words: str | None

@@ -6,7 +6,7 @@ examples of a batch are read by one process of each shell.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -14,9 +14,6 @@ from hypothesis import strategies as st
 
 from tests.cases import cases
 from tests.tunables.form_shell import NOTHING, SHELLS, read_by_both
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXTS = {form: (case["texts"], case.get("arguments", [""])) for form, case in cases(__file__).items()}
 """Form: texts as they occur, and arguments of the form."""
@@ -26,29 +23,8 @@ TEXTS = {form: (case["texts"], case.get("arguments", [""])) for form, case in ca
 ODD = (
     *(" ", "\t", "\n", "\r\n", "\r", "\v", "\f", "\x1c", "\x1f", "\x7f", "\x85", "\xa0", "\u1680", "\u2028", "\u3000"),
     *("é", "１", "٣", "\U0001f600"),
-    *(
-        "0",
-        "007",
-        "010",
-        "1",
-        "9" * 19,
-        "-",
-        "+",
-        "=",
-        ":",
-        ",",
-        ";",
-        ".",
-        "/",
-        "\\",
-        "'",
-        '"',
-        "$x",
-        "`",
-        "%s",
-        "\\n",
-        "*",
-    ),
+    *["0", "007", "010", "1", "-", "+", "=", ":", ",", ";", ".", "/", "\\", "'", '"', "$x", "`", "%s", "\\n", "*"],
+    "9" * 19,
     *("[", "]", "(", ")", "{", "}", "#", "!", "a", "_", "0x1f", "1e3", "inf", "nan"),
 )
 
