@@ -22,6 +22,7 @@ from advisor.cli.monitored import (
     verified_fleet,
 )
 from advisor.cli.output import parse_settings, print_json, print_text, say, terminal_width, wants_color
+from advisor.cli.progress import run_progress
 from advisor.cli.scan import Json
 from advisor.fleet import FORKS
 
@@ -92,7 +93,8 @@ def plan(
     wish = make_wish(
         meant, names, parse_settings(pairs), canary=canary or (), batch=batch, failover=failover, forks=forks
     )
-    found = plan_fleet(wish, say=say)
+    with run_progress() as steps:
+        found = plan_fleet(wish, say=steps)
     shape = {
         "--canary": canary,
         "--batch": [batch] if batch else None,
@@ -225,18 +227,19 @@ def apply(
         return True
 
     if resume is not None:
-        found = resume_fleet(resume, meant.access, agree=agree, say=say, rollback_all=rollback_all)
+        with run_progress() as steps:
+            found = resume_fleet(resume, meant.access, agree=agree, say=steps, rollback_all=rollback_all)
         return _print_run(found.record, found.plan, found.code, as_json=as_json)
     wish = make_wish(
         meant, names or [], parse_settings(pairs), canary=canary or (), batch=batch, failover=failover, forks=forks,
         confirm_within=confirm_within, gate_command=gate_command, rollback_all=rollback_all, prove=prove_canary,
         prove_options=proof_options,
     )  # fmt: skip
+    with run_progress() as steps:
+        found = plan_fleet(wish, say=steps) if dry_run else apply_fleet(wish, agree=agree, say=steps)
     if dry_run:
-        found = plan_fleet(wish, say=say)
         _print_plan(found.plan, as_json=as_json)
         return found.code
-    found = apply_fleet(wish, agree=agree, say=say)
     return _print_run(found.record, found.plan, found.code, as_json=as_json)
 
 
@@ -306,7 +309,8 @@ def verify(
     def look() -> FleetStanding:
         check_forms(files, nagios=nagios, as_json=as_json)
         asked_for = meant if inventory else None
-        return verified_fleet(lambda: verify_fleet(asked_for, meant.access, run, forks=forks, say=say), files)
+        with run_progress() as steps:
+            return verified_fleet(lambda: verify_fleet(asked_for, meant.access, run, forks=forks, say=steps), files)
 
     if nagios:
         return answer_nagios(lambda: fleet_hosts(look()))
@@ -334,7 +338,8 @@ def rollback(
 
     meant = login(inventory, limit)
     asked_for = meant if inventory else None
-    found = roll_back_fleet(run, meant.access, inventory=asked_for, only=limit, force=force, say=say)
+    with run_progress() as steps:
+        found = roll_back_fleet(run, meant.access, inventory=asked_for, only=limit, force=force, say=steps)
     code = found.ended.code if found.ended is not None else 5
     return _print_run(found, None, code, as_json=as_json)
 
@@ -357,7 +362,8 @@ def status(
     from advisor.report.fleet_run import fleet_status_document, fleet_status_text
 
     meant = login(inventory, limit)
-    found = read_fleet_status(meant if inventory else None, kept=kept, forks=forks, say=say)
+    with run_progress() as steps:
+        found = read_fleet_status(meant if inventory else None, kept=kept, forks=forks, say=steps)
     if as_json:
         print_json(fleet_status_document(found))
     else:

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Final
 
 from advisor.cli.output import say
@@ -20,13 +20,14 @@ from advisor.report.format import format_duration
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from advisor.fleet.runs.executor import Say
     from advisor.proof.session_runner import ProgressEvent
 
 _REFRESHES_PER_SECOND: Final = 2
 """More would load a host that is being measured."""
 _WIDTH: Final = 100
 _MANY: Final = 50
-"""Hosts that are read without a wait worth a word."""
+"""Hosts that are read without a wait worth a line."""
 
 
 @contextmanager
@@ -50,7 +51,7 @@ def session_progress() -> Iterator[Callable[[ProgressEvent], None]]:
         def tell(event: ProgressEvent) -> None:
             nonlocal before, block
             if event.stage == "plan":
-                display.stop()
+                display.close()
                 for line in plan_lines(event):
                     say(line)
             else:
@@ -64,15 +65,18 @@ def session_progress() -> Iterator[Callable[[ProgressEvent], None]]:
 
 
 @contextmanager
-def fleet_progress() -> Iterator[Callable[[str], Callable[..., None]]]:
-    """Show ``37 of 100 hosts asked, 2 failed``, by a counter for each verb."""
+def fleet_progress(*, has_lines: bool = True) -> Iterator[Callable[[str], Callable[..., None]]]:
+    """Show ``37 of 100 hosts asked, 2 failed``, by a counter for each verb; a bar alone unless ``has_lines``."""
     with _shown() as display:
 
         def count(verb: str) -> Callable[..., None]:
             def show(done: int, total: int, failed: int = 0) -> None:
-                if verb != "read" or total > _MANY:
-                    words = f"{done} of {counted_hosts(total)} {verb}" + (f", {failed} failed" if failed else "")
-                    display.show(words, (verb, 10 * done // total), done=done, total=total)
+                words = f"{done} of {counted_hosts(total)} {verb}" + (f", {failed} failed" if failed else "")
+                is_line = has_lines and (verb != "read" or total > _MANY)
+                display.show(words, (verb, 10 * done // total) if is_line else None, done=done, total=total)
+                if done == total:
+                    # A question, or the answer on standard output, may follow.
+                    display.close()
 
             return show
 
@@ -80,14 +84,20 @@ def fleet_progress() -> Iterator[Callable[[str], Callable[..., None]]]:
 
 
 @contextmanager
+def run_progress() -> Iterator[Say]:
+    """Tell the steps of a run of a fleet as lines; show the hosts that are done as a bar alone."""
+    from advisor.fleet.runs.executor import Say
+
+    with fleet_progress(has_lines=False) as count:
+        yield Say(say, count)
+
+
+@contextmanager
 def _shown() -> Iterator[_Display]:
     display = _Display()
     # SIGTERM would kill the process and leave the bar on the terminal.
-    with interruptible((signal.SIGTERM,)) if display.is_live else nullcontext():
-        try:
-            yield display
-        finally:
-            display.stop()
+    with interruptible((signal.SIGTERM,)) if display.is_live else nullcontext(), closing(display):
+        yield display
 
 
 class _Display:
@@ -101,26 +111,19 @@ class _Display:
         self._step: object = None
 
     def show(
-        self,
-        words: str,
-        step: object = "",
-        *,
-        seconds_left: float | None = None,
-        done: int = 0,
+        self, words: str, step: object = "", *, seconds_left: float | None = None, done: int = 0,
         total: int | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Show words and bar. As plain lines, only the first words of each ``step`` are shown.
 
         The bar shows the time until ``seconds_left`` have passed, or ``done`` of ``total``.
         """
         if not self.is_live:
-            if step != self._step:
+            if step not in (None, self._step):
+                self._step = step
                 say(words if seconds_left is None else f"{words}, about {format_duration(seconds_left)} left")
-            self._step = step
             return
-        if self._bar is None:
-            self._bar = _make_bar()
-            self._bar.add_task("", ends=None, times="")
+        self._bar = self._bar or _make_bar()
         task = self._bar.tasks[0]
         ends = None if seconds_left is None else (task.elapsed or 0.0) + seconds_left
         self._bar.update(task.id, description=words, completed=done, ends=ends)
@@ -128,7 +131,7 @@ class _Display:
         with suppress(OSError, ValueError):
             self._bar.start()
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Remove the bar."""
         bar, self._bar = self._bar, None
         # A terminal that is gone must not prevent a rollback.
@@ -160,12 +163,9 @@ def _make_bar() -> Progress:
     console = Console(file=sys.stderr, force_terminal=True, highlight=False)
     # A kill could not show a hidden cursor again.
     console.show_cursor = lambda show=True: False  # type: ignore[method-assign]
-    return Bar(
-        BarColumn(bar_width=None),
-        TextColumn("{task.fields[times]}", markup=False),
-        console=console,
-        refresh_per_second=_REFRESHES_PER_SECOND,
-        redirect_stdout=False,
-        transient=True,
-        expand=True,
-    )
+    bar = Bar(
+        BarColumn(bar_width=None), TextColumn("{task.fields[times]}", markup=False), console=console, expand=True,
+        refresh_per_second=_REFRESHES_PER_SECOND, redirect_stdout=False, transient=True,
+    )  # fmt: skip
+    bar.add_task("", ends=None, times="")
+    return bar

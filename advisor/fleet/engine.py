@@ -125,6 +125,8 @@ def run_job(
     left = [_read_answer(output, name, {"state": "none", "message": ""}) for name in waiting]
     if len(left) == len(named) and not any(answer.state == "ok" for answer in left):
         raise InvalidInputError(f"ansible-playbook: {notes or 'ended without a word'}")
+    if left:
+        progress(len(named), len(named), failed + len(left))
     for answer in left:
         unsaid = "" if answer.message else notes or "Ansible ended without an answer"
         yield msgspec.structs.replace(answer, message=unsaid) if unsaid else answer

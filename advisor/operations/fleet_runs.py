@@ -2,7 +2,7 @@
 Ansible.
 
 The runs are kept in the state directory of the controller. An `Inventory` names what follows ``-i`` and ``--limit``, an
-`Access` how to get in. ``say`` receives a line about each step.
+`Access` how to get in. ``say`` receives a line about each step, and counts the hosts that are done.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from advisor.fleet.inventory import Access, Inventory
 from advisor.fleet.runs import changes
 from advisor.fleet.runs import status as standing
 from advisor.fleet.runs.changes import RunResult, Wish
+from advisor.fleet.runs.executor import SILENT, Say
 from advisor.fleet.runs.journal import RunRecord
 from advisor.fleet.runs.planning import FleetPlan
 from advisor.fleet.runs.run import Options
@@ -61,7 +62,7 @@ def _place_words(directory: str, options: Sequence[str]) -> tuple[str, ...]:
     return (f"--directory={directory}" if has_command else f"--target={directory}",)
 
 
-def plan_fleet(wish: Wish, *, say: Callable[[str], None] = lambda _: None) -> RunResult:
+def plan_fleet(wish: Wish, *, say: Say = SILENT) -> RunResult:
     """Return what the profiles would change on each host, in waves, and the exit code of that; changes nothing there.
 
     Captures every host again. Raises UsageError, InvalidInputError, RefusedError without Ansible.
@@ -76,9 +77,7 @@ def write_fleet_plan(plan: FleetPlan, directory: Path) -> int:
     return len(changes.write_plan(plan, directory)) - 1
 
 
-def apply_fleet(
-    wish: Wish, *, agree: Callable[[FleetPlan], bool] = lambda _: True, say: Callable[[str], None] = lambda _: None
-) -> RunResult:
+def apply_fleet(wish: Wish, *, agree: Callable[[FleetPlan], bool] = lambda _: True, say: Say = SILENT) -> RunResult:
     """Apply the profiles wave by wave; each host rolls back automatically unless its wave passes its gate.
 
     ``agree`` is called once with the plan before anything is changed. Changes the hosts; what became of each is in the
@@ -93,7 +92,7 @@ def resume_fleet(
     *,
     rollback_all: bool = False,
     agree: Callable[[FleetPlan], bool] = lambda _: True,
-    say: Callable[[str], None] = lambda _: None,
+    say: Say = SILENT,
 ) -> RunResult:
     """Resume a run (by number, or ``last``) that was interrupted, with the profiles and inventory that it was begun
     with. Changes the hosts. Raises UsageError for a run that there is not, RefusedError for one that has ended."""
@@ -101,12 +100,7 @@ def resume_fleet(
 
 
 def verify_fleet(
-    inventory: Inventory | None,
-    access: Access,
-    run: str | None = None,
-    *,
-    forks: int = FORKS,
-    say: Callable[[str], None] = lambda _: None,
+    inventory: Inventory | None, access: Access, run: str | None = None, *, forks: int = FORKS, say: Say = SILENT
 ) -> FleetStanding:
     """Capture the hosts again and compare their values with what was applied: ``code`` is 0 where all match.
 
@@ -123,7 +117,7 @@ def roll_back_fleet(
     inventory: Inventory | None = None,
     only: str | None = None,
     force: bool = False,
-    say: Callable[[str], None] = lambda _: None,
+    say: Say = SILENT,
 ) -> RunRecord:
     """Roll back a run, by default the last, on every host, its last wave first; what became of each is in the record.
 
@@ -135,7 +129,7 @@ def roll_back_fleet(
 
 
 def read_fleet_status(
-    inventory: Inventory | None, *, kept: bool = False, forks: int = FORKS, say: Callable[[str], None] = lambda _: None
+    inventory: Inventory | None, *, kept: bool = False, forks: int = FORKS, say: Say = SILENT
 ) -> FleetStanding:
     """Return the runs of this controller and, with an inventory, what is active on each host: captured again, or with
     ``kept`` as it was last. Changes nothing. Raises InvalidInputError, RefusedError."""

@@ -22,13 +22,14 @@ from pathlib import Path
 import pytest
 
 from advisor.cli.output import say
-from advisor.cli.progress import fleet_progress, session_progress, wait_progress
+from advisor.cli.progress import fleet_progress, run_progress, session_progress, wait_progress
 from advisor.host import Host
 from advisor.proof.covariates import LAMPS
 from advisor.proof.records import Claim, ProofSubject
 from advisor.proof.scratch import GIB, MIB, Keep
 from advisor.proof.session import ProgressEvent, Settings, prove
 from advisor.proof.session_runner import Stage
+from tests.cli.inside import call_inside
 from tests.proof.conftest import disk, fake_fio, host
 from tests.proof.fakes import FakeFio, SpeedToggle
 from tests.proof.sessions import WORKLOAD
@@ -77,6 +78,13 @@ def test_a_pipe_gets_ten_lines_for_many_hosts_and_none_for_few_that_are_read(
     assert lines == [f"{done} of 100 hosts asked{', 1 failed' * (done >= 50)}" for done in range(0, 101, 10)]
 
 
+def test_the_steps_of_a_run_are_the_lines_of_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    with run_progress() as steps:
+        steps("wave 1 of 2: a")
+        steps.count("changed in wave 1 of 2")(0, 1, 0)
+    assert capsys.readouterr() == ("", "wave 1 of 2: a\n")
+
+
 def test_a_pipe_loads_no_rich_and_keeps_the_document_alone(tmp_path: Path) -> None:
     assert not [name for name in loaded_by("snapshot", "--seconds", "1", "-o", str(tmp_path / "a")) if "rich" in name]
     done = subprocess.run(
@@ -96,9 +104,9 @@ class Terminal:
     """A pseudo-terminal of 60 columns."""
 
     def __init__(self) -> None:
-        self.master, self.slave = pty.openpty()
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
-        self.stream = os.fdopen(self.slave, "w")
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
+        self.screen, self.stream = os.fdopen(ours, "rb", 0), os.fdopen(theirs, "w")
         self.sent = ""
 
     def read(self) -> str:
@@ -106,8 +114,8 @@ class Terminal:
         sent = b""
         # The kernel hands it over a little later than it was written, and perhaps in parts.
         with suppress(OSError):
-            while select.select([self.master], [], [], 0.2 if sent else 5.0)[0]:
-                sent += os.read(self.master, 1 << 16)
+            while select.select([self.screen], [], [], 0.2 if sent else 5.0)[0]:
+                sent += self.screen.read(1 << 16)
         self.sent += sent.decode().replace("\r\n", "\n")
         return self.sent
 
@@ -129,10 +137,6 @@ class Terminal:
             rows.pop()
         return rows
 
-    def hang_up(self) -> None:
-        os.close(self.master)
-        self.master = -1
-
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
@@ -140,8 +144,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", str(COLUMNS))
     yield made
-    if made.master >= 0:
-        made.hang_up()
+    made.screen.close()
     # What it could not take is still in the buffer.
     with suppress(OSError):
         made.stream.close()
@@ -163,6 +166,22 @@ def test_a_terminal_shows_words_bar_elapsed_and_remaining_time(terminal: Termina
     assert "\x1b[?25l" not in terminal.sent, "a kill would leave the cursor hidden"
 
 
+def test_a_terminal_shows_the_hosts_of_a_wave_until_all_are_done(terminal: Terminal) -> None:
+    with redirect_stderr(terminal.stream), run_progress() as steps:
+        steps("wave 1 of 2: a, b")
+        changed = steps.count("changed in wave 1 of 2")
+        changed(0, 2, 0)
+        changed(1, 2, 1)
+        steps("a: apply: refused")
+        time.sleep(0.6)
+        first, second, words, bar = terminal.rows()
+        assert (first, second) == ("wave 1 of 2: a, b", "a: apply: refused")
+        assert words.rstrip() == "1 of 2 hosts changed in wave 1 of 2, 1 failed"
+        assert re.match(r"[━╸╺]{20,} \d s", bar)
+        changed(2, 2, 1)
+        assert terminal.rows() == [first, second], "a question may follow"
+
+
 def test_no_color_and_dumb_terminals_are_respected(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     with redirect_stderr(terminal.stream), wait_progress("observing", 10):
@@ -178,9 +197,9 @@ def test_no_color_and_dumb_terminals_are_respected(terminal: Terminal, monkeypat
 def test_a_terminal_that_hangs_up_does_not_keep_the_host_from_being_restored(
     terminal: Terminal, fake_fio: FakeFio, host: Host, disk: Path
 ) -> None:
-    terminal.hang_up()
+    terminal.screen.close()
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
-        os.write(terminal.slave, b"x")
+        os.write(terminal.stream.fileno(), b"x")
     toggle, subject = SpeedToggle(fake_fio, 2.0), ProofSubject("storage", (Claim(WORKLOAD),))
     chosen = Settings(target=str(disk), mode="quick", scratch_bytes=MIB, keep=Keep(0, 0.0), seed=1, byte_budget=GIB)
     with redirect_stderr(terminal.stream), session_progress() as progress:
@@ -189,15 +208,38 @@ def test_a_terminal_that_hangs_up_does_not_keep_the_host_from_being_restored(
     assert os.listdir(disk) == []
 
 
-@pytest.mark.parametrize(("number", "name"), [(signal.SIGINT, "SIGINT"), (signal.SIGTERM, "SIGTERM")])
+FLEET = ("fleet", "plan", "socket-buffers-8m", "-i", "hosts.ini")
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "steps", "shown"),
+    [
+        (signal.SIGINT, ("why", "--seconds", "60"), [], "observing"),
+        (signal.SIGTERM, ("why", "--seconds", "60"), [], "observing"),
+        (signal.SIGTERM, FLEET, ["capturing 2 hosts"], "0 of 2 hosts captured"),
+    ],
+)
 def test_a_command_that_is_interrupted_says_so_on_a_clean_terminal(
-    terminal: Terminal, number: signal.Signals, name: str
+    terminal: Terminal, tmp_path: Path, number: signal.Signals, words: tuple[str, ...], steps: list[str], shown: str
 ) -> None:
-    command = [sys.executable, "-m", "advisor", "why", "--seconds", "60", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=terminal.slave) as process:
-        while "observing" not in terminal.read():
+    (tmp_path / "hosts.ini").write_text("[all]\na\nb\n[all:vars]\nansible_connection=local\n")
+    command = [sys.executable, "-m", "advisor", *words, "--json"]
+    environment = {**os.environ, "ADVISOR_STATE_DIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=terminal.stream
+    ) as process:
+        while shown not in terminal.read():
             assert process.poll() is None, terminal.sent
         process.send_signal(number)
         out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, b"")
-    assert terminal.rows() == [f"advisor: interrupted by {name}"]
+    assert terminal.rows() == [*steps, f"advisor: interrupted by {number.name}"]
+
+
+def test_ctrl_c_is_answered_with_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("advisor.operations.library.profile_paths", interrupt)
+    done = call_inside("profiles")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "advisor: interrupted by SIGINT\n")

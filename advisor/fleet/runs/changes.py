@@ -73,16 +73,16 @@ def named_hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
 def make_fleet_plan(wish: Wish, store: FleetStore, say: Say) -> FleetPlan:
     """Capture every host and plan for it. Changes nothing; needs root there, as only root can read what is active."""
     profile_requests(wish.profiles, wish.settings)
-    with scratch_hands(wish, store) as hands:
+    with scratch_hands(wish, store, say) as hands:
         return plan_hosts(wish, hands, frozenset(), say)
 
 
 @contextmanager
-def scratch_hands(wish: Wish, store: FleetStore) -> Iterator[Hands]:
+def scratch_hands(wish: Wish, store: FleetStore, say: Say) -> Iterator[Hands]:
     """Hands that leave nothing but the captures."""
     place = Path(tempfile.mkdtemp(prefix="advisor-plan."))
     try:
-        yield Hands(wish.inventory, named_hosts(wish.inventory), store, place, forks=wish.forks)
+        yield Hands(wish.inventory, named_hosts(wish.inventory), store, place, say, forks=wish.forks)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
@@ -100,6 +100,7 @@ def plan_hosts(wish: Wish, hands: Hands, leave: frozenset[str], say: Say) -> Fle
         inventory=[*hands.hosts.values()],
         shape=wish.shape,
         leave=leave,
+        progress=hands.count("planned"),
     )
     if plan.hosts and all(one.state == "failed" for one in plan.hosts):
         first = plan.hosts[0]
@@ -115,10 +116,11 @@ def apply_fleet(wish: Wish, store: FleetStore, *, agree: Agree, say: Say) -> Run
     with lock_store(store):
         run_id = next_id(store)
         hosts = named_hosts(wish.inventory)
-        hands = Hands(wish.inventory, hosts, store, store.directory / "runs" / file_name(run_id), forks=wish.forks)
+        directory = store.directory / "runs" / file_name(run_id)
+        hands = Hands(wish.inventory, hosts, store, directory, say, forks=wish.forks)
         # As it is before anything is planned: a file that changes later is another profile than the one agreed to.
         sent = None if wish.options.proof is None else read_sent_profile(wish.profiles)
-        with scratch_hands(wish, store) as scratch:
+        with scratch_hands(wish, store, say) as scratch:
             plan = plan_hosts(wish, scratch, frozenset(), say)
             if not plan.changing:
                 return RunResult(plan, None, nothing_code(plan))
@@ -170,7 +172,7 @@ def resume_fleet(
             running.Options(asked.confirm_within, asked.gate_command, rollback_all, asked.proof),
         )
         directory = store.run(run.id)
-        hands = Hands(wish.inventory, named_hosts(wish.inventory), store, directory, forks=wish.forks)
+        hands = Hands(wish.inventory, named_hosts(wish.inventory), store, directory, say, forks=wish.forks)
         missing = [name for name in {**run.hosts, **run.open_proofs} if name not in hands.hosts]
         if missing:
             raise UsageError(

@@ -32,7 +32,20 @@ _MAX_ANSWER_BYTES: Final = 4 << 20
 _MARK: Final = "ADVISOR_FLEET_RUN"
 _SCHEMA: Final = "advisor.transaction/1"
 
-Say = Callable[[str], None]
+_COUNTED: Final = {"apply": "changed", "confirm": "confirmed", "rollback": "rolled back", "proof": "proven"}
+
+
+class Say(msgspec.Struct, frozen=True):
+    """Tell a line about a step; ``count`` returns a counter (hosts done, of all, failed) for a word as ``captured``."""
+
+    tell: Callable[[str], None] = lambda line: None
+    count: Callable[[str], Callable[..., None]] = lambda word: lambda *counts: None
+
+    def __call__(self, line: str) -> None:
+        self.tell(line)
+
+
+SILENT: Final = Say()
 
 
 class ScriptAnswer(msgspec.Struct, frozen=True):
@@ -59,13 +72,16 @@ class Hands:
     """One run's hands: its inventory, its directory, and as many hosts at a time as Ansible's forks."""
 
     def __init__(
-        self, inventory: Inventory, hosts: Sequence[InventoryHost], store: FleetStore, directory: Path, *, forks: int
-    ) -> None:
+        self, inventory: Inventory, hosts: Sequence[InventoryHost], store: FleetStore, directory: Path, say: Say, *,
+        forks: int,
+    ) -> None:  # fmt: skip
         self.inventory = inventory
         self.hosts = {host.name: host for host in hosts}
         self.store = store
         self.directory = directory
         self._forks = forks
+        self._say = say
+        self.wave = ""
 
     # -- what is kept ---------------------------------------------------------------------------------------------
 
@@ -118,7 +134,8 @@ class Hands:
         """Each host as it is now, asked as root; the captures replace those that the store kept."""
         found: dict[str, CapturedHost] = {}
         with _marked_environment(self.directory), self._new_connections() as inventory:
-            for answer in capture_hosts(inventory, self._hosts_named(names), self.store, forks=self._forks):
+            hosts, progress = self._hosts_named(names), self.count("captured")
+            for answer in capture_hosts(inventory, hosts, self.store, forks=self._forks, progress=progress):
                 # A host out of what its capture came to, which `fleet receive` read through before it kept it.
                 # One that was not captured by root cannot be changed or judged.
                 if answer.state != "ok" or answer.path is None:
@@ -191,7 +208,12 @@ class Hands:
             place = self._own_directory("answers")
             number = 1 + max((int(path.name[:4]) for path in place.iterdir() if is_count(path.name[:4])), default=0)
             output = self._own_directory("answers", f"{number:04d}-{label}")
-            yield from run_job(inventory, job, output=output, hosts=self._hosts_named(names), forks=self._forks)
+            hosts, progress = self._hosts_named(names), self.count(_COUNTED.get(label, "asked"))
+            yield from run_job(inventory, job, output=output, hosts=hosts, forks=self._forks, progress=progress)
+
+    def count(self, word: str) -> Callable[..., None]:
+        """Return a counter of the hosts that are done."""
+        return self._say.count(f"{word} in {self.wave}" if self.wave else word)
 
     def _hosts_named(self, names: Iterable[str]) -> list[InventoryHost]:
         return [self.hosts[name] for name in names]

@@ -63,7 +63,7 @@ def plan_fleet(
     inventory: Sequence[InventoryHost],
     shape: WaveShape,
     leave: Iterable[str] = (),
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[..., None] = lambda *counts: None,
 ) -> FleetPlan:
     """Plans and waves. ``leave`` are hosts that are looked at and not planned for (they are done).
 

@@ -91,8 +91,8 @@ class FleetRun:
 
     def _run_wave(self, wave: Wave) -> bool:
         """Whether the wave is confirmed; if not, all of it has been rolled back, as far as that could be done."""
-        count, names = len(self._plan.waves.waves), ", ".join(wave.hosts)
-        self._say(f"wave {wave.number} of {count}: {names}")
+        self._hands.wave = f"wave {wave.number} of {len(self._plan.waves.waves)}"
+        self._say(f"{self._hands.wave}: {', '.join(wave.hosts)}")
         self._journal.write(WaveBegun(time.time(), wave.number, wave.hosts))
         try:
             before = self._measure_baselines(wave)
@@ -245,8 +245,8 @@ class FleetRun:
     def _stop_run(self, wave: Wave) -> int:
         earlier = [one for one in self._plan.waves.waves if one.number < wave.number]
         for one in reversed(earlier) if self._options.rollback_all else ():
-            names = ", ".join(one.hosts)
-            self._say(f"wave {one.number} is rolled back as well: {names}")
+            self._hands.wave = f"wave {one.number}"
+            self._say(f"{self._hands.wave} is rolled back as well: {', '.join(one.hosts)}")
             self._roll_back(one)
             self._end_wave(one)
         self._journal.write(Ended(time.time(), self._exit_code(), "stopped", f"wave {wave.number} did not pass"))

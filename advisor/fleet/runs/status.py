@@ -95,7 +95,7 @@ def _ask_hosts(
     inventory: Inventory, hosts: Sequence[InventoryHost], store: FleetStore, forks: int, say: Say, run: RunRecord | None
 ) -> Iterator[HostStanding]:
     say(f"capturing {counted_hosts(len(hosts))}")
-    hands = Hands(inventory, hosts, store, store.directory, forks=forks)
+    hands = Hands(inventory, hosts, store, store.directory, say, forks=forks)
     with interruptible():
         captured = hands.capture([one.name for one in hosts])
     for one in hosts:
@@ -174,13 +174,14 @@ def rollback_fleet(
             raise RefusedError(f"run {run.id} has nothing active to roll back", hint="advisor fleet status")
         directory = store.run(run.id)
         end_orphans(directory)
-        hands = Hands(meant, hosts, store, directory, forks=run.asked.forks)
+        hands = Hands(meant, hosts, store, directory, say, forks=run.asked.forks)
         with RunJournal(directory) as journal, interruptible():
             journal.write(Resumed(time.time(), "rollback"))
             states = {name: Result(name, one.state, one.transaction, one.message) for name, one in run.hosts.items()}
             rollback = FleetRollback(hands, journal, states, say, window_seconds=float(run.asked.confirm_within))
             for number, names in waves:
-                say(f"rolling back wave {number}: {', '.join(names)}")
+                hands.wave = f"wave {number}"
+                say(f"rolling back {hands.wave}: {', '.join(names)}")
                 rollback.run(number, {name: run.sought[name] for name in names}, force=force)
             # Who was not left out on purpose should be back: also one that has left the inventory since.
             asked = [name for _, names in waves for name in names] if inventory or only else [*run.touched]
