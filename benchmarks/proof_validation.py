@@ -3,7 +3,7 @@
     python -m benchmarks.proof_validation [--quick] [--part NAME]… [--scale X] [--jobs N] [-o FILE]
 
 Half an hour of CPU time; with --quick half a minute, with few sessions each. Every part runs the product's own
-functions in the simulations of another module here (live, anytime, ablation, tuning, decisions, validation), which
+functions in the simulations of another module here (live, looks, ablation, tuning, decisions, validation), which
 prints more of it. The table has a row for each requirement, with the load under which it was measured worst; FILE gets
 a row for each load. A requirement *holds* where the figure meets it, holds *within chance* where the figure misses it
 and its 99 % interval (Clopper and Pearson) does not, and *does not hold* otherwise: then the exit code is 1.
@@ -22,11 +22,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import numpy as np
 from scipy import stats
 
-from advisor.proof.anytime import reference_signs
-from benchmarks import ablation, anytime, decisions, live, tuning
+from benchmarks import ablation, decisions, live, looks, tuning
 from benchmarks.validation import count_errors
 from benchmarks.validation_series import SHIPPED, load_series
 from tests.proof.sessions import DRIFTS
@@ -146,36 +144,27 @@ def check_live(load: str, effort: Effort) -> list[Finding]:
     return found
 
 
-def check_any_time(load: str, effort: Effort) -> list[Finding]:
-    """Sessions without an effect that may end after any pair."""
-    sessions, seed = effort.sessions(4000, 60), list(anytime.LOADS).index(load)
-    tally = _any_time(load, 0.0, sessions, seed)
-    return [share("any-time", "false differences, at most 5 %", load, tally.found, sessions, most=ERRORS)]
+def check_looks(load: str, effort: Effort) -> list[Finding]:
+    """Sessions without an effect, which may end after each of three looks."""
+    tally = looks.simulate(looks.LOADS[load], 0.0, effort.sessions(4000, 60), list(looks.LOADS).index(load))
+    return [
+        share("looks", "false differences, at most 5 %", load, tally.found, tally.sessions, most=ERRORS),
+        _looks_cover(load, tally),
+    ]
 
 
-def check_any_time_effects(percent: int, effort: Effort) -> list[Finding]:
+def check_looks_effects(percent: int, effort: Effort) -> list[Finding]:
     """Sessions with an effect under a load that stays, at most 24 pairs."""
-    sessions, load = effort.sessions(1000, 40), f"constant, {percent:+} %"
-    tally = _any_time("constant", math.log1p(percent / 100), sessions, 1000 + percent)
-    requirement = "intervals cover, at least 93 %"
-    found = [share("any-time", requirement, load, tally.covered, sessions, least=COVERAGE[0])]
+    load, sessions = f"constant, {percent:+} %", effort.sessions(1000, 40)
+    tally = looks.simulate(looks.LOADS["constant"], math.log1p(percent / 100), sessions, 1000 + percent)
+    found = [_looks_cover(load, tally)]
     if abs(percent) == 10:
-        found.append(
-            share("any-time", "±10 % found in 24 pairs, at least 90 %", load, tally.found, sessions, least=POWER)
-        )
+        found.append(share("looks", "±10 % found in 24 pairs, at least 90 %", load, tally.found, sessions, least=POWER))
     return found
 
 
-def _any_time(load: str, effect: float, sessions: int, seed: int) -> anytime.Tally:
-    source, tally = np.random.default_rng(seed), anytime.Tally()
-    for number in range(sessions):
-        effects = anytime.draw_effects(source, anytime.LOADS[load], effect)
-        signs = np.array(reference_signs(number, anytime.PAIRS)) if effect else anytime.draw_signs(source)
-        stop = anytime.stop_any_time(effects, signs)
-        tally.add(stop)
-        if effect:
-            tally.add_interval(stop.interval(effects), stop, effect)
-    return tally
+def _looks_cover(load: str, tally: looks.Tally) -> Finding:
+    return share("looks", "intervals cover, at least 93 %", load, tally.covered, tally.sessions, least=COVERAGE[0])
 
 
 def check_ablation(law: str, values: int, effort: Effort) -> list[Finding]:
@@ -258,9 +247,9 @@ WORKLOADS: Final = ("infoscale.4k-rand-r100", "infoscale.64k-seq-r100")
 PARTS: Final[dict[str, list[Task]]] = {
     "recorded": [(check_recorded, (workload, drift)) for workload in WORKLOADS for drift in DRIFTS],
     "live": [(check_live, (load,)) for load in live.LOADS],
-    "any-time": [
-        *((check_any_time, (load,)) for load in anytime.LOADS),
-        *((check_any_time_effects, (percent,)) for percent in (5, 10, 20, -10)),
+    "looks": [
+        *((check_looks, (load,)) for load in looks.LOADS),
+        *((check_looks_effects, (percent,)) for percent in (5, 10, 20, -10)),
     ],
     "ablation": [(check_ablation, (law, values)) for law in ablation.LAWS for values in (4, 7)],
     "tune": [(check, (load,)) for check in (check_placebo_race, check_planted) for load in tuning.LOADS],

@@ -123,14 +123,6 @@ def prove(
     budget: Budget = None,
     quick: Annotated[bool, Option("--quick", help="Measure 8 pairs of 1 s: shows effects of 20 % and more.")] = False,
     deep: Annotated[bool, Option("--deep", help="Measure 48 pairs: shows effects of 5 % and more.")] = False,
-    looks: Annotated[
-        str | None,
-        Option(
-            "--looks",
-            metavar="three|any-time",
-            help="End early after 8 or 16 of 24 pairs, or after any pair from the 8th. Default: three.",
-        ),
-    ] = None,
     keep_if_gain: Annotated[bool, Option("--keep-if-gain", help="Apply the profile if a gain is proven.")] = False,
     self_test: Annotated[
         bool, Option("--self-test", help="Compare the host with itself: the noise floor, and no invented gain.")
@@ -215,15 +207,7 @@ def prove(
                 "directory": directory,
                 "environment": environment or (),
             },
-            {
-                "quick": quick,
-                "deep": deep,
-                "looks": looks,
-                "budget": budget,
-                "seed": seed,
-                "save": save,
-                "keep_if_gain": keep_if_gain,
-            },
+            {"quick": quick, "deep": deep, "budget": budget, "seed": seed, "save": save, "keep_if_gain": keep_if_gain},
             {
                 "--command": command,
                 "--target": target,
@@ -261,10 +245,8 @@ def prove(
             f"--reduced-profile {reduced_profile}: expected a new file NAME.toml",
             hint="name a file that is new, in a directory that is there",
         )
-    if ablate:
-        for option, given in (("--keep-if-gain", keep_if_gain), ("--looks", looks)):
-            if given:
-                raise UsageError(f"{option} and --ablate exclude each other")
+    if ablate and keep_if_gain:
+        raise UsageError("--keep-if-gain and --ablate exclude each other")
     own = choose_command(
         command,
         metrics or (),
@@ -297,7 +279,6 @@ def prove(
         target=target,
         quick=quick,
         deep=deep,
-        looks=looks,
         budget=budget,
         byte_budget=byte_budget,
         seed=seed,
@@ -319,7 +300,6 @@ def prove(
             "--command-timeout": command_timeout,
             "--directory": directory,
             "--env": variables_to_repeat(environment or ()),
-            "--looks": looks,
             "--set": pairs,
             "--place": places,
             "--budget": budget,

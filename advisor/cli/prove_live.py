@@ -48,7 +48,6 @@ def make_live_session(
             "--command-timeout": live["timeout"],
             "--directory": live["directory"],
             "--env": variables_to_repeat(live["environment"]),
-            "--looks": settings["looks"],
             "--set": pairs,
             "--budget": settings["budget"],
         }

@@ -61,7 +61,6 @@ def choose_settings(
     target: Path | None = None,
     quick: bool = False,
     deep: bool = False,
-    looks: str | None = None,
     budget: float | str | None = None,
     byte_budget: int | None = None,
     seed: int | None = None,
@@ -77,16 +76,12 @@ def choose_settings(
 ) -> Settings:
     """Return what a session is asked for; the arguments are what the options of their names take.
 
-    ``target`` is a directory for fio's scratch file. ``looks`` is ``three`` (the default) or ``any-time``. ``budget``
-    and ``seconds`` are in seconds, ``byte_budget`` in MiB; a ``budget`` may be a text for `parse_budget`. Raises
-    UsageError before anything is looked at, for a file that could not be written among others.
+    ``target`` is a directory for fio's scratch file. ``budget`` and ``seconds`` are in seconds, ``byte_budget`` in MiB;
+    a ``budget`` may be a text for `parse_budget`. Raises UsageError before anything is looked at, for a file that could
+    not be written among others.
     """
     if quick and deep:
         raise UsageError("--quick and --deep exclude each other")
-    if looks not in (None, "three", "any-time"):
-        raise UsageError(f"--looks {looks}: expected three or any-time")
-    if quick and looks is not None:
-        raise UsageError("--quick looks at its pairs once, at the end: --looks needs more of them")
     if isinstance(budget, str):
         budget = parse_budget(budget)
     if budget is not None and not 0 < budget <= _BUDGET_MAX_SECONDS:
@@ -96,7 +91,6 @@ def choose_settings(
     return Settings(
         target=str(target.resolve()) if target else "",
         mode="quick" if quick else "deep" if deep else "default",
-        test="any-time" if looks == "any-time" else "looks",
         budget_seconds=budget,
         byte_budget=None if byte_budget is None else byte_budget << 20,
         seconds=seconds,

@@ -28,8 +28,9 @@ from advisor.proof.metrics import RunFigures
 from advisor.proof.own_command import COMMAND_WORKLOAD
 from advisor.proof.records import FioRun, Proof, Switchback, resolve_subject
 from advisor.proof.result_store import explain_not_stored, store_result
-from advisor.proof.schedule import MODES
+from advisor.proof.schedule import MODES, SESSION_LEVEL
 from advisor.proof.series import Bench, summarise_series
+from advisor.proof.statistics import POCOCK
 from advisor.proof.verdict import decide_session
 from advisor.proof.workloads import get_measured
 
@@ -196,7 +197,7 @@ def load_any(path: str | Path, *, only_trusted: bool = False) -> Saved | SavedBe
                 hint="zcat prints it; its confirmation is a proof in a file of its own",
             )
         kind = _KINDS.get(schema.partition("/")[0], Saved)
-        saved = msgspec.json.decode(content, type=kind)
+        saved = _bound_looks(msgspec.json.decode(content, type=kind))
     except PermissionError as error:
         raise PermissionDeniedError(f"{path}: {error.strerror}", hint="run it as who saved it, or as root") from error
     except gzip.BadGzipFile as error:
@@ -211,6 +212,16 @@ def load_any(path: str | Path, *, only_trusted: bool = False) -> Saved | SavedBe
     if isinstance(saved, SavedArms):
         return change(saved, result=change(saved.result, saved_to=str(path)))
     return change(saved, bench=change(saved.bench, saved_to=str(path)))
+
+
+def _bound_looks(saved: Saved | SavedBench | SavedArms) -> Saved | SavedBench | SavedArms:
+    """With the level of each look such that all together stay at 5 %: a proof of before that could end after any pair
+    has that of the whole session."""
+    if not isinstance(saved, Saved) or len(saved.proof.session.schedule.looks) <= max(POCOCK):
+        return saved
+    change, session = msgspec.structs.replace, saved.proof.session
+    plan = change(session.schedule, alpha=SESSION_LEVEL / len(session.schedule.looks))
+    return change(saved, proof=change(saved.proof, session=change(session, schedule=plan)))
 
 
 def _unpack_file(path: str | Path, *, only_trusted: bool) -> bytes:

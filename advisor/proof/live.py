@@ -53,7 +53,7 @@ from advisor.proof.records import (
 from advisor.proof.relevance import class_of, toggle_class
 from advisor.proof.schedule import MODES, Mode, Schedule, make_live_schedule
 from advisor.proof.session_runner import Conductor, Progress, ProgressEvent, Settings, silent
-from advisor.proof.statistics import FIRST_LOOK, median
+from advisor.proof.statistics import median
 from advisor.proof.switchback import (
     ASSUMED_TAU,
     HARM_LEVEL,
@@ -84,6 +84,8 @@ BASELINE_SHARE: Final = 0.25
 """Of a budget: one that has no room for it begins with the short pairs."""
 STRETCH: Final = 1.5
 """How much longer a session may take whose periods hold whole cycles of the load."""
+FEWEST_PAIRS: Final = 8
+"""Of such periods; with room for fewer the usual ones are taken."""
 SUSPENDED_SECONDS: Final = 5.0
 """Between two readings: nothing was checked meanwhile, and the period is not counted."""
 TICK_SECONDS: Final = 1.0
@@ -680,7 +682,7 @@ def stretch_periods(usual: Schedule, cycle: LoadCycle, mode: Mode, settings: Set
     """Periods of whole cycles of the load; the usual ones, where too few of those fit to be judged."""
     with contextlib.suppress(RefusedError):
         found = plan_periods(mode, settings, cycle.whole_cycles(PERIOD_SECONDS), watched)
-        if found.pairs >= FIRST_LOOK:
+        if found.pairs >= FEWEST_PAIRS:
             return found
     return usual
 
@@ -692,7 +694,7 @@ def plan_periods(mode: Mode, settings: Settings, period: float, watched: float) 
     if period > PERIOD_SECONDS and watched:
         usual = make_live_schedule(mode, PERIOD_SECONDS, fixed=fixed)
         budget = min(STRETCH * usual.predicted_seconds, math.inf if budget is None else budget)
-    return make_live_schedule(mode, period, fixed=fixed, budget_seconds=budget, test=settings.test)
+    return make_live_schedule(mode, period, fixed=fixed, budget_seconds=budget)
 
 
 def _watch_traffic(

@@ -8,10 +8,10 @@ Design of Experiments* (1935), for the reference). An arm is compared with the w
 difference from one other run of the block: what it is worth against the state before is left to a confirmation on
 fresh data.
 
-Dropping spends a level of 5 % over the looks, one after each block, by ``t ** 1.5`` (`advisor.proof.anytime`), and at
-each look Holm's procedure shares it among the arms. Winning spends 4.5 % at half of the blocks and at the end; the rest
-of 5 % is for the survivors, who were chosen by the same blocks. Simulated by ``python -m benchmarks.tuning``;
-docs/proof.md holds the figures.
+Dropping spends a level of 5 % over the looks, one after each block, by ``t ** 1.5`` (Lan and DeMets, Biometrika 70
+(1983), for spending; the exponent is of Kim and DeMets, Biometrika 74 (1987)), and at each look Holm's procedure shares
+it among the arms. Winning spends 4.5 % at half of the blocks and at the end; the rest of 5 % is for the survivors, who
+were chosen by the same blocks. Simulated by ``python -m benchmarks.tuning``; docs/proof.md holds the figures.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from typing import Final
 
 import msgspec
 
-from advisor.proof.anytime import spent_level
 from advisor.proof.statistics import doubled_midranks, level_ties, step_down
 
 PRESENT: Final = 0
@@ -31,6 +30,7 @@ DROP_LEVEL: Final = 0.05
 WIN_LEVEL: Final = 0.045
 FIRST_DROP: Final = 3
 """Blocks before which nothing is dropped."""
+EXPONENT: Final = 1.5
 
 Block = Mapping[int, float]
 """One value for each arm that ran, on a log scale, plus is better."""
@@ -95,6 +95,11 @@ class _Tail:
         """The probability of this sum or a larger one."""
         rest = self._distribution >> (total - self._lowest) // self._unit * self._width
         return float(rest % ((1 << self._width) - 1) / self._outcomes)
+
+
+def spent_level(done: int, most: int, alpha: float) -> float:
+    """Of a level for the whole race, what may be spent after so many blocks."""
+    return float(alpha * min(1.0, done / most) ** EXPONENT)
 
 
 def drop_arms(standings: Sequence[Standing], done: int, most: int) -> tuple[int, ...]:

@@ -16,11 +16,10 @@ from advisor.errors import RefusedError, UsageError
 from advisor.proof.budget import enough_budget, write_budget
 from advisor.proof.own_command import OWN_WORKLOADS
 from advisor.proof.scratch import GIB, MIB
-from advisor.proof.statistics import FIRST_LOOK, POCOCK
+from advisor.proof.statistics import POCOCK
 from advisor.proof.workloads import Pattern
 
 ModeName = Literal["quick", "default", "deep"]
-SequentialTest = Literal["looks", "any-time"]
 
 WARM_UP_RUNS = 3
 CONTROL_SECONDS = 0.5
@@ -86,8 +85,6 @@ class Schedule(msgspec.Struct, frozen=True):
     predicted_seconds: float
     pair_seconds: float
     arms: int = 2
-    test: SequentialTest = "looks"
-    """How the looks are paid for: each at the level ``alpha``, or after every pair out of ``alpha`` for the session."""
 
 
 def looks_for(pairs: int, mode: Mode) -> tuple[int, ...]:
@@ -135,11 +132,9 @@ def make_schedule(
     scratch_bytes: int | None = None,
     arms: int = 2,
     files: int = 1,
-    test: SequentialTest = "looks",
 ) -> Schedule:
     """Lay a session out. ``place_seconds`` is what applying an arm and settling takes; one of a single arm has
-    no looks but the last. With the test ``any-time`` there is a look after every pair from the eighth. ``files`` is the
-    number of scratch files, each of the same size.
+    no looks but the last. ``files`` is the number of scratch files, each of the same size.
 
     Raises RefusedError where the budget in seconds has no room for one pair, or the one in bytes none for the runs.
     """
@@ -159,9 +154,6 @@ def make_schedule(
     writing_runs = writers * arms * (WARM_UP_RUNS + pairs)
     per_run = _run_bytes(budget, files * size, writing_runs, _smallest_run(workloads))
     looks = looks_for(pairs, mode) if arms == 2 else (pairs,)
-    is_any_time = test == "any-time" and arms == 2 and pairs > FIRST_LOOK
-    if is_any_time:
-        looks = tuple(range(FIRST_LOOK, pairs + 1))
     hold = 2 * (HOLD_SECONDS + each) if arms == 2 and pairs >= EQUIVALENCE_PAIRS else 0.0
     if budget_seconds is not None:
         hold = max(0.0, min(hold, budget_seconds - fixed - pairs * each))
@@ -169,7 +161,7 @@ def make_schedule(
         mode=mode.name,
         pairs=pairs,
         looks=looks,
-        alpha=SESSION_LEVEL if is_any_time else level_for(looks),
+        alpha=level_for(looks),
         seconds_per_run=mode.seconds,
         scratch_bytes=size,
         byte_budget=budget,
@@ -179,17 +171,11 @@ def make_schedule(
         predicted_seconds=min(fixed + pairs * each + hold, math.inf if budget_seconds is None else budget_seconds),
         pair_seconds=each,
         arms=arms,
-        test="any-time" if is_any_time else "looks",
     )
 
 
 def make_live_schedule(
-    mode: Mode,
-    period_seconds: float,
-    *,
-    fixed: float,
-    budget_seconds: float | None = None,
-    test: SequentialTest = "looks",
+    mode: Mode, period_seconds: float, *, fixed: float, budget_seconds: float | None = None
 ) -> Schedule:
     """Lay a session under live traffic out: pairs of periods, after ``fixed`` seconds of short ones.
 
@@ -198,14 +184,11 @@ def make_live_schedule(
     each = 2 * period_seconds
     pairs = _fitting_pairs(mode, each, fixed + RESERVE_SECONDS, budget_seconds, "pair", has_scratch=False)
     looks = looks_for(pairs, mode)
-    is_any_time = test == "any-time" and pairs > FIRST_LOOK
-    if is_any_time:
-        looks = tuple(range(FIRST_LOOK, pairs + 1))
     return Schedule(
         mode=mode.name,
         pairs=pairs,
         looks=looks,
-        alpha=SESSION_LEVEL if is_any_time else level_for(looks),
+        alpha=level_for(looks),
         seconds_per_run=period_seconds,
         scratch_bytes=0,
         byte_budget=0,
@@ -213,7 +196,6 @@ def make_live_schedule(
         predicted_bytes=0,
         predicted_seconds=fixed + pairs * each + RESERVE_SECONDS,
         pair_seconds=each,
-        test="any-time" if is_any_time else "looks",
     )
 
 

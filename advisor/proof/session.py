@@ -134,7 +134,6 @@ def _make_schedule(
         byte_budget=settings.byte_budget,
         scratch_bytes=settings.scratch_bytes,
         files=1 + len(settings.places),
-        test=settings.test,
     )
 
 

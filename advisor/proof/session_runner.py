@@ -26,7 +26,7 @@ from advisor.proof.measurer import MeasurePace, Measurer, is_under_pressure, lam
 from advisor.proof.own_command import COMMAND_WORKLOAD
 from advisor.proof.recorder import Record, Recorder
 from advisor.proof.records import Arm, Ended, FioRun, Hold, Pair, Proof, Session, measured_workloads
-from advisor.proof.schedule import CONTROL_SECONDS, HOLD_SECONDS, REPEAT_SHARE, ModeName, Schedule, SequentialTest
+from advisor.proof.schedule import CONTROL_SECONDS, HOLD_SECONDS, REPEAT_SHARE, ModeName, Schedule
 from advisor.proof.scratch import DEFAULT_KEEP, Keep
 from advisor.proof.series import Round
 from advisor.proof.target import MeasuredTarget
@@ -55,7 +55,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     target: str = ""
     mode: ModeName = "default"
     pairs: int | None = None
-    test: SequentialTest = "looks"
     budget_seconds: float | None = None
     byte_budget: int | None = None
     scratch_bytes: int | None = None

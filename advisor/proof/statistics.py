@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, groupby
 from statistics import NormalDist
@@ -29,9 +29,6 @@ POCOCK: Mapping[int, float] = MappingProxyType({1: 0.05, 2: 0.0294, 3: 0.0221})
 POCOCK_ONE_SIDED: Mapping[int, float] = MappingProxyType({1: 0.05, 2: 0.03035, 3: 0.02345})
 """One-sided level for each of k equally spaced looks so that all together stay at 5 % one-sided: half the two-sided
 levels for 10 % (Jennison and Turnbull, *Group Sequential Methods* (2000), table 2.1)."""
-
-FIRST_LOOK = 8
-"""Pairs before which the any-time test does not look: hardly any level is spent, and no data could be significant."""
 
 POWER = 0.80
 MINIMUM_PAIRS = 6
@@ -144,18 +141,6 @@ def signed_rank(values: Sequence[float]) -> SignedRank:
     return SignedRank(min(1.0, 2 * tail / 2 ** len(ranks)), len(ranks), zeros)
 
 
-def rank_sum_level(ranks: Sequence[int], size: int) -> float:
-    """The probability that fair signs give doubled ranks a sum of at least that size, on either side. Zeros count as
-    no rank."""
-    kept = [rank for rank in ranks if rank]
-    if not kept:
-        return 1.0
-    # the sum with signs is twice that of the ranks with a plus sign, less all of them
-    smaller = (sum(kept) - size) // 2
-    width = len(kept) + 1
-    return float(min(1.0, 2 * _tail_count(_sign_flip_distribution(kept, width), smaller, width) / 2 ** len(kept)))
-
-
 @lru_cache(maxsize=256)
 def _untied_cumulative(pairs: int) -> tuple[int, ...]:
     """``P(W+ <= k) * 2**pairs`` for k up to half the support, without ties."""
@@ -218,21 +203,16 @@ class Tested(msgspec.Struct, frozen=True):
     is_significant: bool
 
 
-def step_down(
-    p_values: Sequence[float], alpha: float, level_of: Callable[[int, float], float] = lambda _index, level: level
-) -> tuple[Tested, ...]:
+def step_down(p_values: Sequence[float], alpha: float) -> tuple[Tested, ...]:
     """Holm's procedure with the level of each step, in input order. What comes after the first that fails has that
-    one's level, as the procedure stops there: so the interval ``1 - level`` excludes zero exactly where it decides.
-    ``level_of`` is what of a step's level is left for the present look, by the index of the p value."""
+    one's level, as the procedure stops there: so the interval ``1 - level`` excludes zero exactly where it decides."""
     count = len(p_values)
     order = sorted(range(count), key=p_values.__getitem__)
-    stop = next(
-        (step for step, index in enumerate(order) if p_values[index] > level_of(index, alpha / (count - step))), count
-    )
+    stop = next((step for step, index in enumerate(order) if p_values[index] > alpha / (count - step)), count)
     adjusted = holm(p_values)
     found: dict[int, Tested] = {}
     for step, index in enumerate(order):
-        level = level_of(index, alpha / (count - min(step, stop)))
+        level = alpha / (count - min(step, stop))
         found[index] = Tested(p_values[index], adjusted[index], level, step < stop)
     return tuple(found[index] for index in range(count))
 

@@ -27,7 +27,6 @@ from collections.abc import Sequence
 import msgspec
 
 from advisor.host.numbers import count_noun
-from advisor.proof.anytime import level_after
 from advisor.proof.covariates import network_words, stand_out
 from advisor.proof.metrics import METRICS, Metric, MetricName
 from advisor.proof.own_command import OWN_WORKLOADS
@@ -47,7 +46,6 @@ from advisor.proof.records import (
 )
 from advisor.proof.schedule import EQUIVALENCE_PAIRS
 from advisor.proof.statistics import (
-    FIRST_LOOK,
     MINIMUM_PAIRS,
     POCOCK_ONE_SIDED,
     Interval,
@@ -75,8 +73,6 @@ MAX_CONTAMINATED_SHARE = 0.5
 ONE_SIDED_LEVEL = 0.05
 LEANING_LEVEL = 0.5
 """Sign test below which contamination leans to an arm: low enough that two pairs of arm B alone count."""
-EARLY_EXCESS = 0.09
-"""By how much an estimate that ends a session early is too large: simulated, `benchmarks.anytime`, at +10 %."""
 HOLD_RUNS = 3
 """Runs of each claimed workload below which a held arm has no start and no end."""
 HOLD_ERRORS = 3.0
@@ -154,23 +150,12 @@ class _Judged(msgspec.Struct, frozen=True):
     """Significant, but perhaps only by the choice of the pairs that were repeated: neither a difference nor none."""
 
 
-def look_level(session: Session, effects: Sequence[float], alpha: float) -> float:
-    """What of a level for the whole session is left for the present look: all, where ``alpha`` is that of a look."""
-    if session.schedule.test == "looks":
-        return alpha
-    return level_after(tuple(effects), session.schedule.pairs, session.seed, alpha)
-
-
 def _judge_family(
     session: Session, named: Sequence[tuple[str, Metric]], pairs: Sequence[Pair], alpha: float
 ) -> list[_Judged]:
     """Test a family of (workload, metric) together: Holm over the family."""
     samples = [make_sample(pairs, name, metric) for name, metric in named]
-    tested = step_down(
-        [signed_rank(data.effects).p_value for data in samples],
-        alpha,
-        lambda index, level: look_level(session, samples[index].effects, level),
-    )
+    tested = step_down([signed_rank(data.effects).p_value for data in samples], alpha)
     judged = []
     for (name, metric), data, one in zip(named, samples, tested, strict=True):
         confidence = 1 - one.level
@@ -187,8 +172,7 @@ def judge_claims(session: Session) -> tuple[Summary, ...]:
     claims = session.subject.claims
     share = session.schedule.alpha / len(claims)
     return tuple(
-        _claim_summary(claim, found, look_level(session, found.data.effects, share) or share)
-        for claim, found in zip(claims, _judged_claims(session), strict=True)
+        _claim_summary(claim, found, share) for claim, found in zip(claims, _judged_claims(session), strict=True)
     )
 
 
@@ -299,21 +283,17 @@ def _judge_guardrails(session: Session) -> tuple[Summary, ...]:
     return tuple(_guardrail_summary(session, item, subject.metric_of(item), pairs) for item in subject.guardrails)
 
 
-def _one_sided_level(session: Session, *samples: Sequence[float]) -> float:
-    """Of each look, so that all together stay at 5 %; of samples that are one shifted, the smallest."""
-    if session.schedule.test == "any-time":
-        return min(look_level(session, effects, 2 * ONE_SIDED_LEVEL) for effects in samples) / 2
-    return POCOCK_ONE_SIDED.get(len(session.schedule.looks), min(POCOCK_ONE_SIDED.values()))
+def _one_sided_level(session: Session) -> float:
+    """Of each look, so that all together stay at 5 %."""
+    return POCOCK_ONE_SIDED.get(len(session.schedule.looks), session.schedule.alpha)
 
 
 def _guardrail_summary(session: Session, guardrail: Guardrail, metric: Metric, pairs: Sequence[Pair]) -> Summary:
     data = make_sample(pairs, guardrail.workload, metric)
-    allowed = math.log1p(guardrail.limit)
-    level = _one_sided_level(session, data.effects, [effect + allowed for effect in data.effects])
+    level = _one_sided_level(session)
     confidence = 1 - 2 * level
     found = summarise_metric(guardrail.workload, metric, data, confidence=confidence)
-    cost_level = look_level(session, data.effects, session.schedule.alpha)
-    status = limit_status(data.effects, guardrail.limit, level, cost_level)
+    status = limit_status(data.effects, guardrail.limit, level, session.schedule.alpha)
     verdict: Verdict | None = "loss" if status == "broken" else None
     return msgspec.structs.replace(found, limit=guardrail.limit, verdict=verdict, status=status)
 
@@ -361,7 +341,7 @@ def _exceeds_control(session: Session, direction: int = 1) -> bool:
             if own and other:
                 excess_ratios.append(own[0] - other[0])
         excess = [direction * one for one in excess_ratios]
-        confidence = 1 - 2 * _one_sided_level(session, excess)
+        confidence = 1 - 2 * _one_sided_level(session)
         if len(excess) < MINIMUM_PAIRS or hodges_lehmann(excess, confidence)[0].low <= 0:
             return False
         if is_sure and min(direction * found.interval.low, direction * found.interval.high) <= seen:
@@ -647,7 +627,7 @@ def decide_session(session: Session) -> Proof:
         control=control,
         carry_over_p=carry_over_p,
         contaminated_share=contaminated_share(session),
-        alpha=_shown_level(session),
+        alpha=session.schedule.alpha,
         seed=session.seed,
         order=tuple(pair.order for pair in session.pairs),
         gate=session.gate,
@@ -660,28 +640,6 @@ def decide_session(session: Session) -> Proof:
 
 def _own_metrics(session: Session) -> list[Metric]:
     return [] if session.subject.command is None else [one.described for one in session.subject.command.metrics]
-
-
-def _shown_level(session: Session) -> float:
-    """Up to which p a single claim was significant at the last look."""
-    first = session.subject.claims[0]
-    effects = make_sample(counted_pairs(session), first.workload, session.subject.metric_of(first)).effects
-    return look_level(session, effects, session.schedule.alpha)
-
-
-def _any_time_notes(session: Session, claims: Sequence[Summary]) -> list[str]:
-    """That the session could end after any pair, what that cost, and what an early end does to an estimate."""
-    most, done = session.schedule.pairs, len(counted_pairs(session))
-    notes = [
-        f"the session could end after any pair from the {FIRST_LOOK}th: 5 % are spent over {most} pairs, and the"
-        " interval allows for that"
-    ]
-    if session.ended == "settled" and done < most and any(one.verdict in ("gain", "loss") for one in claims):
-        notes.append(
-            f"it ended early, after {done} of {most} pairs: the estimate that ends a session is too large, on average"
-            f" by {EARLY_EXCESS:.0%} where the effect is just large enough to be found; the interval allows for that"
-        )
-    return notes
 
 
 def _live_notes(session: Session, live: Switchback) -> list[str]:
@@ -764,9 +722,7 @@ def _list_notes(
         words = network_words(before, after)
         network_notes = [words] if words else []
     notes += network_notes
-    if session.schedule.test == "any-time":
-        notes += _any_time_notes(session, claims)
-    elif len(session.schedule.looks) > 1:
+    if len(session.schedule.looks) > 1:
         notes.append(
             f"the data may be looked at {count_noun(len(session.schedule.looks), 'time')}, so significance is judged at"
             f" {session.schedule.alpha:g} each time"

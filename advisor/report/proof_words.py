@@ -387,9 +387,6 @@ def class_words(proof: Proof) -> str:
 
 def looks_words(proof: Proof) -> str:
     """After how many pairs the figures might be looked at, and at which level of p."""
-    if proof.session.schedule.test == "any-time":
-        first, *_more, most = proof.session.schedule.looks
-        return f"after every pair from {first} to {most}; the last was judged at {proof.alpha:.4f}"
     *early, last = map(str, proof.session.schedule.looks)
     when = f"after {', '.join(early)} and {last} pairs" if early else f"once, after {last} pairs"
     return f"{when}; each judged at {proof.alpha:g}"

@@ -49,15 +49,9 @@ def _counted_noun(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-MOST_LISTED = 4
-"""Looks that are listed; more of them are the any-time test's, after every pair."""
-
-
 def _looks_text(looks: tuple[int, ...]) -> str:
     if len(looks) == 1:
         return "judged once, at the end"
-    if len(looks) > MOST_LISTED:
-        return f"judged after every pair from {looks[0]} to {looks[-1]}"
     return f"judged after {', '.join(map(str, looks[:-1]))} and {looks[-1]}"
 
 

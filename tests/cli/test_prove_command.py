@@ -136,26 +136,6 @@ def test_a_known_law_is_found(rate: float, tail: float, code: int, verdict: str,
 
 
 @needs_namespaces
-def test_a_session_that_looks_after_every_pair_ends_early(disk: Path) -> None:
-    host = OwnHost(disk / "host", 1.3, 1.0, "")
-    process = host.start("--looks", "any-time", "--seed", "1", *TPS)
-    out, err = process.communicate(timeout=120)
-    text, _, live = out.rstrip().rpartition("\n")
-    document = json.loads(text)
-    assert process.returncode == 0, err
-    assert live == str(BEFORE)
-    assert document["verdict"] == "gain"
-    session = document["session"]
-    assert (session["schedule"]["test"], session["ended"]) == ("any-time", "settled")
-    assert document["workloads"][0]["pairs"] < 16
-    assert document["workloads"][0]["p_value"] <= document["alpha"] < 0.05
-    kept = next((host.place / "state/proofs").glob("*.json.gz"))
-    shown = advisor("compare", str(kept), where=disk)
-    assert "--looks=any-time" in shown.stdout
-    assert json.loads(advisor("compare", str(kept), "--json", where=disk).stdout)["alpha"] == document["alpha"]
-
-
-@needs_namespaces
 @pytest.mark.parametrize(
     ("fault", "message"),
     [

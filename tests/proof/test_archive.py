@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import math
 import os
+import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -43,6 +45,22 @@ def test_what_is_saved_is_read(tmp_path: Path) -> None:
     before = place.read_bytes()
     save_result(place, PROOF, {3: "{}", 0: '{"jobs": []}'})
     assert place.read_bytes() == before
+
+
+def test_a_session_that_could_end_after_any_pair_is_judged_by_its_looks(tmp_path: Path) -> None:
+    """Such a proof was saved with the level of the whole session, which each of its looks would have had."""
+    source = random.Random(4)
+    pairs = [pair(index, 1000, 1000 * math.exp(source.gauss(0.05, 0.08))) for index in range(12)]
+    plan = msgspec.structs.replace(session([]).schedule, pairs=24, looks=tuple(range(8, 25)), alpha=0.05)
+    proof = decide_session(msgspec.structs.replace(session(pairs), schedule=plan, ended="settled"))
+    place = tmp_path / "x.proof"
+    text = msgspec.json.encode(Saved(proof, {})).replace(b'"alpha":0.05', b'"test":"any-time","alpha":0.05')
+    assert b"any-time" in text
+    place.write_bytes(compressed(text))
+    found = reanalyse_proof(place)
+    assert (proof.tendency, found.tendency) == ("gain", "inconclusive")
+    assert found.alpha == pytest.approx(0.05 / 17)
+    assert any("looked at 17 times, so significance is judged at 0.00294" in note for note in found.notes)
 
 
 def test_a_failed_save_leaves_the_old_file_and_no_rubbish(tmp_path: Path) -> None:

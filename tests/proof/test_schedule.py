@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import RefusedError, UsageError
-from advisor.operations.measure import choose_settings, parse_budget
+from advisor.operations.measure import parse_budget
 from advisor.proof.budget import enough_budget, write_budget
 from advisor.proof.schedule import MODES, Schedule, level_for, looks_for, make_schedule
 from advisor.proof.scratch import GIB, MIB
@@ -136,10 +136,3 @@ def test_bytes_and_files_that_are_too_small_are_refused() -> None:
     with pytest.raises(UsageError, match=r"beegfs\.iozone-seq-read needs more than 16384 KiB"):
         plan("beegfs.iozone-seq-read", scratch_bytes=16 * MIB)
     assert plan("beegfs.iozone-seq-read", scratch_bytes=32 * MIB).scratch_bytes == 32 * MIB
-
-
-@pytest.mark.parametrize("looks", ["three", "any-time"])
-def test_a_quick_session_has_no_looks_to_choose(looks: str) -> None:
-    with pytest.raises(UsageError, match="--quick looks at its pairs once"):
-        choose_settings(target=None, quick=True, looks=looks)
-    assert choose_settings(target=None, deep=True, looks=looks).mode == "deep"
