@@ -93,20 +93,6 @@ def test_the_share_of_a_process_is_that_of_the_busy_cpus() -> None:
     assert single.share == pytest.approx(0.25, abs=0.01)
 
 
-def test_shares_of_readers_are_those_of_their_device() -> None:
-    case = next(one for one in CASES if one.name.startswith("busy neighbour"))
-    half = replace(case.machine, processes=(Process("tar", "backup.service", read=9.8e6),))
-    asks = known(diagnose_machine(half).binds[0].asks)
-    assert asks.share == pytest.approx(0.5, abs=0.02)
-    case = next(one for one in CASES if one.name.startswith("busy neighbour"))
-    other = Disk("nvme0n1", 2000, 0, 64, 16, 0.1, number="259:0")
-    fast = Process("scanner", "scan.service", read=1.3e8)
-    machine = replace(case.machine, disks=(*case.machine.disks, other), processes=(*case.machine.processes, fast))
-    asks = known(diagnose_machine(machine).binds[0].asks)
-    assert asks.unit == "backup.service"
-    assert asks.share == pytest.approx(0.97, abs=0.02)
-
-
 @pytest.mark.parametrize(
     ("machine", "says"),
     [
@@ -142,13 +128,6 @@ def test_a_busy_link_of_unknown_speed_is_not_called_quiet() -> None:
     assert 'advisor_why_unknown_use{device="eth0",resource="net"} 1' in text.replace(
         'resource="net",device="eth0"', 'device="eth0",resource="net"'
     )
-
-
-def test_a_link_of_unknown_speed_that_carries_next_to_nothing_has_room() -> None:
-    found = diagnose_machine(Machine(links=(Link(rx_bytes=1e6, speed=-1),)))
-    assert found.unjudged == ()
-    assert nothing_text(found) == "Nothing on this host is saturated; the application asks for no more."
-    assert not [one.fact for one in found.unknown if "link" in one.fact]
 
 
 def test_hidden_storage_is_unknown_where_it_counts() -> None:

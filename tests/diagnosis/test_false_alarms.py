@@ -17,7 +17,6 @@ from tests.diagnosis.moments import (
     Process,
     diagnose_machine,
 )
-from tests.known import known
 
 
 def _drives(*rows: tuple[str, float, float, float]) -> tuple[Disk, ...]:
@@ -220,10 +219,3 @@ def test_the_speed_of_a_virtual_link_is_no_limit(name: str, speed: int, own_file
     found = diagnose_machine(Machine(links=(Link(), link), extra={f"/sys/class/net/{name}/{own_file}": "0x1002\n"}))
     assert found.binds == ()
     assert not [one for one in found.near if "link" in one]
-
-
-def test_who_asks_a_disk_is_counted_once_where_loop_devices_lie_on_it() -> None:
-    moved = (90 + 40) * 16 * 1024.0
-    reader = (Process(), Process("tar", "backup.service", read=moved, chars=moved))
-    (found,) = diagnose_machine(Machine(io_some=0.9, disks=(_BELOW, _LOOP), processes=reader, extra=_IMAGE)).binds
-    assert (known(found.asks).unit, round(known(found.asks).share or 0, 1)) == ("backup.service", 1.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import pytest
 
@@ -13,7 +12,7 @@ from advisor.host import Completed, Host, MemoryFiles, RecordedCommands
 from advisor.host.ethtool import Answer
 from advisor.observe.series import take_sample
 from advisor.observe.span import CounterSpan
-from tests.diagnosis.field import LOOK_ALIKES, MET, _writers, since_boot
+from tests.diagnosis.field import LOOK_ALIKES, MET
 from tests.diagnosis.hidden import Moments
 from tests.diagnosis.moments import Disk, FileSystem, Group, Link, Machine, Process, diagnose_machine, files_at
 from tests.diagnosis.test_degraded import DEGRADED, NARROWER
@@ -235,26 +234,3 @@ def test_what_a_card_dropped_by_its_driver_alone(driver: str, counters: dict[str
     assert [(one.id, one.device) for one in found] == [("net.ring-drops", "eth0")]
     few = {name: rate / 1000 for name, rate in counters.items()}
     assert _diagnose_hosts(machine, lambda at: {}, few, driver).binds == ()
-
-
-@pytest.mark.parametrize(("high", "file"), [("67108864", "memory.high"), ("max", "memory.max")])
-def test_dirty_pages_of_a_group_are_shown_the_file_that_holds_it(high: str, file: str) -> None:
-    def make(at: float) -> Machine:
-        machine = _writers(at, dirty=6_291_456, written=3_145_728)
-        (group,) = machine.groups
-        most = "134217728" if high != "max" else group.memory_max
-        group = replace(group, path="/pods/loader", memory_max=most, more={**group.more, "memory.high": f"{high}\n"})
-        return replace(machine, groups=(group,))
-
-    dirty = next(one for one in diagnose_machine(since_boot(make)).binds if one.id == "memory.dirty-limit")
-    assert dirty.commands == (f"cat /sys/fs/cgroup/pods/loader/{file}",)
-
-
-@pytest.mark.parametrize(("psi", "of_host", "share"), [(True, 0.06, None), (True, 0.3, 0.3), (False, 0.0, 0.0)])
-def test_a_group_of_version_1_waits_no_longer_than_the_host(psi: bool, of_host: float, share: float | None) -> None:
-    """Its version does not count for how long."""
-    group = Group("/loader", memory_max="209715200", memory_hits=900)
-    machine = Machine(psi=psi, version1=True, memory_some=of_host, groups=(group,))
-    found = [one for one in diagnose_machine(machine).binds if one.id == "memory.cgroup-limit"]
-    assert [one.share for one in found] == ([] if share is None else [share])
-    assert all(one.evidence["stalled_share"] == "unknown" for one in found)

@@ -48,11 +48,6 @@ def test_with_less_to_read_nothing_else_is_named(how: str) -> None:
     assert wrong | alarms == {}
 
 
-def test_niced_time_is_said() -> None:
-    near = diagnose_machine(WELL_BUT_BUSY["more niced tasks than CPUs"]).near
-    assert any("92 % niced" in text for text in near)
-
-
 def test_usb_storage_takes_one_request_at_a_time_by_design() -> None:
     machine = HIDDEN["SSD that is given one request at a time by its driver"].machine
     assert not callable(machine)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.diagnosis.cases import CASES
-from tests.diagnosis.moments import Disk, Group, diagnose_machine
+from tests.diagnosis.moments import Disk, diagnose_machine
 
 CASE = {case.name: case.machine for case in CASES}
 BY_COST = CASE["io.weight of a service, shared out by io.cost"]
@@ -23,12 +23,6 @@ def test_the_weights_where_two_groups_part_are_shown() -> None:
     assert found.evidence["other_group"] == "/system.slice/backup.service"
     assert str(found.evidence["io_cost_qos"]).startswith("enable=1")
     assert found.commands == ("systemctl show db.service --property=IOWeight,IODeviceWeight",)
-
-
-def test_a_parent_is_not_named_beside_the_group_that_waits() -> None:
-    slices = Group("/system.slice", device="259:0", read_bytes=1.5e8, usage=0.98, waits=0.87)
-    found = diagnose_machine(replace(BY_COST, groups=(*BY_COST.groups, slices))).binds
-    assert [one.evidence["cgroup"] for one in found] == ["/system.slice/db.service"]
 
 
 def test_models_and_weights_that_are_used_up_or_not() -> None:

@@ -293,13 +293,6 @@ class Hosts:
     def start_sshd(self, name: str) -> None:
         self.shell(name, "setsid /usr/sbin/sshd -E /mnt/base/sshd.log -f /mnt/base/sshd_config")
 
-    def sever(self, name: str) -> None:
-        """The cable is pulled: no answer, no refusal."""
-        self._ip("link", "set", f"h{self._number(name)}", "down")
-
-    def join(self, name: str) -> None:
-        self._ip("link", "set", f"h{self._number(name)}", "up")
-
     # How they are made
 
     def _number(self, name: str) -> int:

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from advisor.host import DirectoryFiles, Host, Missing
-from advisor.host.files import UNRECORDED
 from advisor.planning.records import FileChange, Plan
 from advisor.snapshot.remote.capture import capture_host, decode_capture
 from advisor.transaction.journal import Applied, Begun, encode_entry
@@ -200,8 +199,3 @@ def test_no_secret_leaves_the_decoding(tmp_path: Path) -> None:
     # In base64, as journals hold contents, at each of three places.
     assert not any(one in archive for one in (b"czNjcjN0LXdvcm", b"MzY3IzdC13b3", b"zM2NyM3Qtd29y"))
     assert "s3cr3t-word" in str(capture_host(done.stdout, "tree").read(path))
-
-
-def test_what_is_seen_and_not_taken_is_not_called_empty(tmp_path: Path) -> None:
-    root = make_tree(tmp_path / "root", {"/proc/version": "x", f"{SYSCTL}/README": "text\n"})
-    assert of_tree(root).read(f"{SYSCTL}/README") == Missing("unreadable", UNRECORDED)

@@ -12,7 +12,7 @@ from advisor.host import DirectoryFiles, Host, LiveCommands, MemoryFiles, NoComm
 from advisor.snapshot.archive import capture_host, open_snapshot
 from advisor.snapshot.remote.store import CapturedStore, Sought, captured_status
 from advisor.transaction.apply import apply_plan
-from advisor.transaction.journal import Awaiting, Store
+from advisor.transaction.journal import Store
 from advisor.transaction.rollback import roll_back
 from advisor.transaction.status import host_status
 from tests.transaction.system import build, plan_of
@@ -50,18 +50,6 @@ def test_drift_is_named_as_on_the_host(tmp_path: Path, path: str) -> None:
     status = captured_status(captured(host, tmp_path))
     assert status.drift == host_status(host, store).drift
     assert len(status.drift) == 1
-
-
-def test_a_transaction_that_waits_is_told_with_the_seconds_that_it_had_left(tmp_path: Path) -> None:
-    host, store = applied(tmp_path)
-    place = tmp_path / "root" / STATE / "transactions/0001"
-    with store.reopen_journal("0001") as journal:
-        journal.write_entry(Awaiting(0.0, 100.0, None))
-    for name, text in (("pending", ""), ("deadline", "160\n"), ("boot", "11111111-2222-3333-4444-555555555555\n")):
-        (place / name).write_text(text)
-    (tmp_path / "root/proc/uptime").write_text("100.25 55.5\n")
-    record = captured_status(captured(host, tmp_path)).records[0]
-    assert (record.state, record.seconds_left) == ("awaiting-confirmation", 59.75)
 
 
 def test_a_transaction_is_found_by_its_plan_and_never_an_earlier_one(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from advisor.facts.unknown import Unknown
 from advisor.fleet.compare.advisor_state import AdvisorState
 from advisor.fleet.compare.comparison import HeldValue
 from advisor.fleet.compare.outliers import find_outliers
-from advisor.fleet.compare.remedies import CommandOrigin
 from advisor.operations.severity import has_severity
 from tests.fleet.alike import (
     ODD,
@@ -27,7 +26,6 @@ from tests.fleet.alike import (
     compared,
     controller,
     fleet_of,
-    host,
     only,
     session,
     twelve,
@@ -184,12 +182,6 @@ def test_differences_of_one_topic_are_one_finding() -> None:
     )
 
 
-def test_with_an_inventory_a_profile_goes_to_the_host() -> None:
-    change = with_sysctl(net__core__rmem_max="212992")
-    finding = only(compared(change, controller=CommandOrigin("my hosts.ini")))
-    assert finding.commands == (f"advisor fleet plan socket-buffers-8m -i 'my hosts.ini' --limit {ODD}",)
-
-
 @pytest.mark.parametrize(
     ("flow", "in_file", "expected"),
     [
@@ -226,13 +218,6 @@ def test_values_derived_from_memory_are_no_outliers() -> None:
     assert comparison.findings == ()
 
 
-def test_a_derived_value_that_a_file_sets_is_a_setting() -> None:
-    key = "net.ipv4.tcp_mem"
-    change = with_part(sysctl_origin={key: build.origin(key, "90000 120000 180000")})
-    reported = only(compared(change)).differences[0]
-    assert (reported.majority, reported.groups) == ("derived from memory", (HeldValue("90000 120000 180000", (ODD,)),))
-
-
 def test_without_a_majority_the_groups_are_told() -> None:
     half = [f"n{number}" for number in range(1, 7)]
     finding = only(find_outliers(fleet_of(twelve(with_sysctl(vm__swappiness="1"), odd=half))))
@@ -261,23 +246,6 @@ def test_unknown_is_named_beside_a_difference() -> None:
     hosts = [(n, with_link("eth1", rings=None)(f) if n == "n2" else f) for n, f in hosts]
     (reported,) = only(find_outliers(fleet_of(hosts))).differences
     assert (reported.outliers, reported.unknown, reported.majority_count) == ((ODD,), ("n2",), 10)
-
-
-def test_absent_is_told_as_absent() -> None:
-    def change(facts: Facts) -> Facts:
-        return build.replaced(facts, {"sysctl": {k: v for k, v in facts.sysctl.items() if k != "vm.swappiness"}})
-
-    (reported,) = only(compared(change)).differences
-    assert (reported.majority, reported.groups, reported.absent) == ("60", (), (ODD,))
-
-
-def test_a_missing_link_is_one_difference() -> None:
-    def change(facts: Facts) -> Facts:
-        return build.replaced(facts, {"links": facts.links[:2]})
-
-    finding = only(compared(change))
-    assert finding.id == "fleet.links"
-    assert [one.attribute for one in finding.differences] == ["link.count", "link.llt-2.present"]
 
 
 def test_another_kernel_takes_its_defaults_with_it() -> None:
@@ -336,10 +304,6 @@ def test_less_memory_in_the_same_product_is_advice() -> None:
     assert (finding.id, finding.severity, finding.hosts) == ("fleet.hardware", "advice", (ODD,))
 
 
-def test_memory_that_the_kernel_keeps_is_no_difference() -> None:
-    assert compared(memory(total_bytes=64 * GIB - (700 << 20))).findings == ()
-
-
 def test_a_pair_is_told_with_both_values() -> None:
     comparison = find_outliers(fleet_of(twelve(with_sysctl(vm__swappiness="1"))), pair=("n1", ODD))
     (reported,) = only(comparison).differences
@@ -395,20 +359,6 @@ def test_a_link_with_another_name_is_the_same_link() -> None:
     ]
 
 
-def test_a_link_without_a_function_is_matched_by_its_network() -> None:
-    def with_fourth(facts: Facts, name: str, number: int, mtu: int = 9000) -> Facts:
-        fourth = build.link(name, addresses=(f"172.16.0.{number}/24",), mtu=mtu)
-        return build.replaced(facts, {"links": (*facts.links, fourth)})
-
-    hosts = [
-        (name, with_fourth(facts, "enp9s0" if name == ODD else "eth9", number))
-        for number, (name, facts) in enumerate(twelve(), 1)
-    ]
-    finding = only(find_outliers(fleet_of(hosts)))
-    assert [one.attribute for one in finding.differences] == ["link.eth9.name"]
-    assert finding.severity == "info"
-
-
 def test_containers_links_are_not_compared() -> None:
     def with_containers(facts: Facts) -> Facts:
         bridge = build.virtual("docker0", "bridge", addresses=("172.17.0.1/16",), lower=("veth1a2b",))
@@ -417,16 +367,6 @@ def test_containers_links_are_not_compared() -> None:
 
     comparison = find_outliers(fleet_of(twelve(with_containers, odd=("n1", "n2", "n8"))))
     assert comparison.findings == ()
-
-
-def test_less_known_hardware_is_of_the_type_that_it_does_not_contradict() -> None:
-    comparison = compared(identity(product=None, vendor=None))
-    assert [len(one.hosts) for one in comparison.types] == [12]
-
-
-def test_one_host_alone_and_none() -> None:
-    assert find_outliers(fleet_of([("n1", host(1))])).findings == ()
-    assert find_outliers(fleet_of([])).hosts == ()
 
 
 def test_nothing_known_of_a_host_is_no_difference() -> None:

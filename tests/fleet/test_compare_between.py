@@ -23,33 +23,6 @@ def test_one_host_with_a_smaller_mtu_breaks_the_ring() -> None:
     )
 
 
-def test_the_mtu_comes_before_all_else() -> None:
-    def change(facts: Facts) -> Facts:
-        slow = with_link("eth1", mtu=1500)(facts)
-        return build.replaced(slow, {"sysctl": {**slow.sysctl, "vm.swappiness": "1"}, "arrays": ()})
-
-    found = compared(change).findings
-    assert [one.id for one in found] == ["fleet.mtu-in-network", "fleet.sysctl", "fleet.arrays"]
-
-
-def test_a_larger_mtu_is_lowered_by_hand() -> None:
-    hosts = twelve(with_link("eth1", mtu=1500), odd=[f"n{number}" for number in range(1, 12)])
-    assert only(find_outliers(fleet_of(hosts))).commands == ("ip link set dev eth1 mtu 1500  # on n12",)
-
-
-def test_a_host_with_two_links_in_the_network_is_not_counted_twice() -> None:
-    def second(facts: Facts) -> Facts:
-        number = str(facts.host.hostname)[1:]
-        link = build.link("eth9", mtu=1500, addresses=(f"10.1.0.10{number}/24",))
-        return build.replaced(facts, {"links": (*facts.links, link)})
-
-    odd = [f"n{number}" for number in range(1, 7)]
-    found = find_outliers(fleet_of(twelve(second, odd=odd))).findings
-    (reported,) = next(one for one in found if one.id == "fleet.mtu-in-network").differences
-    assert not reported.has_majority
-    assert [(held.value, len(held.hosts)) for held in reported.groups] == [(9000, 12), (1500, 6)]
-
-
 def with_identity(**parts: Any) -> Change:
     return lambda facts: build.replaced(facts, {"host": build.replaced(facts.host, parts)})
 
@@ -139,9 +112,3 @@ def test_a_clock_that_nobody_could_tell_is_unknown() -> None:
     extra = {ODD: {"skew_seconds": None}, "n2": {"skew_seconds": 90.0}}
     (reported,) = only(compared(extra=extra)).differences
     assert (reported.outliers, reported.unknown) == (("n2",), (ODD,))
-
-
-def test_networks_are_listed_with_what_they_carry() -> None:
-    networks = {one.network: one for one in compared(with_link("eth1", mtu=1500)).networks}
-    assert {*networks} == {"10.1.0.0/24", "10.2.0.0/24", "192.0.2.0/24"}
-    assert [(held.value, len(held.hosts)) for held in networks["10.1.0.0/24"].mtus] == [(9000, 11), (1500, 1)]

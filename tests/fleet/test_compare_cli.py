@@ -59,13 +59,6 @@ def test_a_host_that_differs_exits_1_and_is_named_first(place: Path) -> None:
     assert "advisor plan jumbo-frames --set links=eth1 --set mtu=9000" in text
 
 
-def test_fail_on_says_what_counts(place: Path) -> None:
-    named = hosts(place, *FIVE, "evil7")
-    run(*named, "--fail-on", "warning", code=0)
-    run(*named, "--fail-on", "advice", code=1)
-    run(*named, "--fail-on", "never", code=2)
-
-
 def test_the_document(place: Path) -> None:
     text, _ = run(*hosts(place, *FIVE, "odd6"), "--json", code=1)
     document: dict[str, Any] = judge(text)
@@ -122,21 +115,6 @@ def test_the_page_needs_nothing_else_and_obeys_no_host(place: Path, tmp_path: Pa
     shown = html.unescape(re.sub(r"<[^>]*>", " ", text))
     assert "2 MTUs in one network: 10.1.0.0/24" in shown
     assert len(re.findall("<table", text)) == len(re.findall("</table>", text))
-
-
-def test_many_are_read_by_several_processes_with_the_same_result(place: Path, tmp_path: Path) -> None:
-    from advisor.fleet.compare.gathering import gather_hosts, named_sources
-    from advisor.fleet.compare.outliers import find_outliers
-    from advisor.report.fleet_compare import comparison_document
-
-    (tmp_path / "broken.tar.gz").write_bytes(b"x")
-    sources = named_sources([*hosts(place, *FIVE, "odd6", "evil7"), tmp_path / "broken.tar.gz"])
-    made = []
-    for processes in (1, 2):
-        fleet, failed = gather_hosts(sources, processes=processes)
-        made.append(comparison_document(find_outliers(fleet, failed=failed)))
-    assert made[0] == made[1]
-    assert json.loads(made[0])["failed"] == ["broken"]
 
 
 def test_what_advisor_set_and_has_drifted_is_seen_in_a_capture(place: Path) -> None:

@@ -98,10 +98,3 @@ def test_a_rollback_that_was_cut_short_is_not_taken_up_as_an_apply(tmp_path: Pat
     page = fleet_status_text(FleetStanding((), runs=(run_again,)), width=100, color=False)
     assert "advisor fleet rollback 0001" in page
     assert "--resume" not in page
-
-
-def test_a_rollback_takes_an_inventory(tmp_path: Path) -> None:
-    rolled_back_but_for_one(FleetStore(tmp_path / "fleet"))
-    others = inventory(tmp_path, "[storage]\nz ansible_host=192.0.2.9\n")
-    out, _ = run(tmp_path, "rollback", "-i", others, "--json", code=3)
-    assert "run 0001 has nothing active to roll back" in json.loads(out)["error"]["message"]

@@ -73,14 +73,6 @@ def test_clients_bind_where_they_are_few(six: tuple[tuple[str, HostCeiling], ...
     assert stage(many, "clients").read_mb_s == near(32 * 12_421, rel=1e-4)
 
 
-def test_hosts_of_another_kind_are_not_counted(six: tuple[tuple[str, HostCeiling], ...]) -> None:
-    manager = of(facts([disk("sda", kind="scsi")], links=[link("eth0")], filesystems=[mounted("sda", "/data")]))
-    found = cluster_of((*six, ("mgmt", manager), ("bare", of(facts()))))
-    assert [one.part for one in found.hosts][-2:] == ["other", "other"]
-    assert both(found) == both(cluster_of(six))
-    assert any("mgmt, bare" in note for note in found.cluster.notes)
-
-
 def test_a_server_of_which_nothing_is_known_leaves_the_cluster_unknown(
     six: tuple[tuple[str, HostCeiling], ...],
 ) -> None:
@@ -159,12 +151,6 @@ def test_what_binds_the_iops_of_a_cluster() -> None:
     assert found.iops_binds is not None
     assert (found.iops_binds.stage, found.iops_binds.members) == ("instance", ("a:r5b.24xlarge",))
     assert (found.iops_binds.next_stage, found.iops_binds.next_iops) == ("media", near(400_000 + 120_000))
-
-
-def test_one_host_with_unknown_iops_leaves_those_of_the_cluster_unknown() -> None:
-    found = cluster_of([("a", iris("r5b.24xlarge")), ("b", iris("m7i.48xlarge"))]).cluster
-    assert (found.read_iops, found.read_iops_at_most) == (None, near(240_000))
-    assert found.iops_unknown_of == ("b:m7i.48xlarge",)
 
 
 def test_provisioned_iops_of_all_hosts_count_against_one_account(tmp_path: Path) -> None:

@@ -67,11 +67,6 @@ def test_forks_are_those_of_ansibles_configuration(tmp_path: Path, monkeypatch: 
     assert configured_forks() == 44
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("30m", 1800), ("2h", 7200), ("1d", 86400)])
-def test_an_age_has_a_unit(text: str, seconds: int) -> None:
-    assert parse_age(text) == seconds
-
-
 @pytest.mark.parametrize("text", ["", "h", "-1", "1w", "1.5h", "1h\n"])
 def test_an_age_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(UsageError):

@@ -57,18 +57,6 @@ def test_iputils_on_a_network_with_one_of_each(network: Wires, tmp_path: Path) -
     assert judge_matrix(found)[0].evidence["hosts"] == ("d",)
 
 
-def test_a_ping_without_dont_fragment_says_unknown_but_sees_what_is_lost(network: Wires, tmp_path: Path) -> None:
-    for name, trunk in (("a", 9000), ("b", 9000), ("d", 1500)):
-        network.add(name, trunk=trunk)
-    found = network.matrix(ping("busybox"), tmp_path, interpreter="bash")
-    passed, lost = between(found, "a", "b"), between(found, "a", "d")
-    assert passed.answered
-    assert (passed.path_mtu, passed.carries) == (None, None)
-    assert "cannot set don't-fragment" in (passed.error or "")
-    assert (lost.path_mtu, lost.carries, lost.limit) == (None, False, "silent")
-    assert ids(found) == ["fleet.path-black-hole"]
-
-
 @pytest.mark.repeats(1)
 @pytest.mark.parametrize("kind", ["iputils", "busybox"])
 def test_a_node_that_drops_echoes(network: Wires, tmp_path: Path, kind: str) -> None:

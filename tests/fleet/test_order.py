@@ -62,10 +62,6 @@ def test_servers_are_raised_before_their_clients_and_lowered_after_them() -> Non
     assert [(one.first, one.then) for one in mtu_order(lowered)] == [("n1", "n2")]
 
 
-def test_who_changes_no_mtu_is_bound_to_no_order() -> None:
-    assert mtu_order([subject(1, to=None, mounts=nfs(2)), subject(2)]) == ()
-
-
 def test_an_address_that_two_hosts_have_binds_neither() -> None:
     assert mtu_order([subject(1, mounts=nfs(2)), subject(2), msgspec.structs.replace(subject(2), name="copy")]) == ()
 
@@ -109,10 +105,6 @@ def test_a_subnet_that_is_mixed_for_a_while_or_for_good_is_told() -> None:
 def test_llt_over_udp_is_told_that_it_loses_packets_meanwhile() -> None:
     assert "LLT runs over 10.0.0.0/24" in warned(subject(1, llt=llttab(7)), subject(2, llt=llttab(7)))
     assert "LLT" not in warned(subject(1), subject(2))
-
-
-def test_a_lowering_has_no_mixed_subnet_to_warn_of() -> None:
-    assert warned(subject(1, mtu=9000, to=1500), subject(2, mtu=9000, to=1500)) == ""
 
 
 def answered(*sizes: int, lost: tuple[int, ...] = ()) -> GateAnswer:

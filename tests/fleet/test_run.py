@@ -25,11 +25,10 @@ JUMBO = ("jumbo-frames", "--set", "links=eth0")
 
 
 def plain(**more: Any) -> Kind:
-    """A host with a ping; without one on this machine, a stand-in that sends real echoes."""
-    if shutil.which("ping"):
-        return Kind(**more)
-    source = (Path(__file__).parent / "ping_stand_in.py").read_text()
-    return Kind(programs={"ping": f"#!/usr/bin/env python3\n{source}"}, has_python=True, **more)
+    """A host with a ping, by which the gates ask."""
+    if not shutil.which("ping"):
+        pytest.skip("ping is not installed")
+    return Kind(**more)
 
 
 @contextlib.contextmanager

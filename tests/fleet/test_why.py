@@ -169,15 +169,3 @@ FILES = {"/span/0/proc/stat": b"cpu 1 0 0 9\n", "/span/1/proc/stat": b"cpu 2 0 0
 )
 def test_moments_that_are_no_span_give_none(times: dict[str, bytes]) -> None:
     assert read_moments({**FILES, **times}, MemoryFiles({}), ({}, {}), is_root=True) is None
-
-
-def test_moments_with_strange_names_and_counters_give_what_can_be_read() -> None:
-    times: dict[str, bytes | str] = {"/span/0.time": b"5.00\n", "/span/1.time": b"6.50\n"}
-    strange = {"/span/1/proc/diskstats": b"8 0 sda " + b"9" * 400 + b"\n", "/span/x/proc/stat": b"", "/span/1/": b"x"}
-    links = MemoryFiles({"/devices/sda/stat": b"1\n"}, {"/sys/block/sda": "/devices/sda"})
-    found = read_moments({**FILES, **times, **strange}, links, ({}, {}), is_root=False)
-    assert found is not None
-    assert found.seconds == 1.5
-    assert found.names("disk") == ()
-    assert links.with_contents({"/sys/block/sda/inflight": b"2"}).read("/devices/sda/inflight") == b"2"
-    assert links.with_contents({"/sys/fs/cgroup/a/cpu.stat": b"2"}).listdir("/sys/fs/cgroup/a") == ("cpu.stat",)

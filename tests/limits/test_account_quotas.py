@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from advisor.limits.account import AccountQuota
 from advisor.limits.declared import Declared, DeclaredVolume, Quota
 from advisor.limits.paths import limits_of
@@ -49,17 +47,6 @@ def test_a_quota_that_is_declared_is_not_called_unknown() -> None:
     assert "quota of 600,000; 244,000 are left" in words
     assert "quota is unknown" not in words
     assert not [one for one in found.unknown if "quota" in one.what]
-
-
-@pytest.mark.parametrize(
-    ("kind", "gib", "named"),
-    [("gp3", 40_960, True), ("gp3", 40_000, False), ("io2", 17_000, True), ("io2", 10_000, False)],
-)
-def test_storage_is_named_where_it_is_near_the_default(kind: str, gib: int, *, named: bool) -> None:
-    iops = 1000 if kind == "io2" else None
-    found = limits(DeclaredVolume(kind, device="nvme1n1", gib=gib, iops=iops))  # type: ignore[arg-type]
-    assert quota(found, "Storage").provisioned == round(gib / 1024, 2)
-    assert (", in TiB”" in text(found)) is named
 
 
 def test_quotas_that_are_not_known() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
@@ -48,13 +47,6 @@ def test_what_cannot_be_bought_together(kind: str, gib: int, bought: dict[str, i
         parse_declared(volume(kind, gib, **bought), "v.toml")
 
 
-def test_aws_s_own_word_is_taken_as_it_is() -> None:
-    """What it sells may have grown since."""
-    one = {"VolumeId": "vol-0abc1234", "Size": 1, "VolumeType": "gp3", "Iops": 16_000, "Throughput": 1000}
-    (found,) = parse_declared(json.dumps({"Volumes": [one]}).encode(), "v.json").volume
-    assert (found.gib, found.iops) == (1, 16_000)
-
-
 @pytest.mark.parametrize(
     ("gib", "base", "burst_seconds", "fill_seconds"),
     [
@@ -97,12 +89,6 @@ def test_an_instance_that_is_not_built_on_nitro_carries_less(kind: str, iops: in
     assert figures(new)["read_mb_per_s"] == pytest.approx(on_nitro * MIB)
     few, _, _ = limits(kind, 4000, virtualization="xen", iops=1000)
     assert figures(few)["read_iops"] == 1000
-
-
-def test_how_long_an_empty_bucket_takes_to_fill_is_told() -> None:
-    notes = path(limits("gp2", 5)[0]).notes
-    assert notes == ("an emptied bucket of credits takes 15 hours without I/O to fill",)
-    assert path(limits("gp3", 5)[0]).notes == ()
 
 
 def test_streams_from_st1_draw_on_a_bucket_of_bytes() -> None:

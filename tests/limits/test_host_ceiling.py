@@ -204,15 +204,6 @@ def test_several_stages_bind_each_its_part() -> None:
     assert [(one.stage, one.mb_s) for one in known(found.binds).shares] == [("media", near(2000)), ("pcie", near(500))]
 
 
-def test_the_system_s_own_disk_is_left_out_where_there_is_another() -> None:
-    host = facts(
-        [disk("sda", kind="scsi"), disk("nvme0n1")], filesystems=[mounted("sda", "/"), mounted("nvme0n1", "/data")]
-    )
-    found = of(host, drives("nvme0n1"), Front("local", ""))
-    assert (found.paths, found.read_mb_s) == (("/data",), near(1000))
-    assert any(note.startswith("left out") for note in found.notes)
-
-
 def test_a_file_system_of_another_host_is_bound_by_the_links_to_it() -> None:
     nfs = Mount("0:50", "/", "/mnt/nfs", "nfs4", "10.0.0.9:/x", "rw,vers=4.2,addr=10.0.0.9")
     host = facts(links=[link("eth0", speed=10_000, addresses=["10.0.0.2/24"]), link("eth1", pci="0000:02:00.0")])
@@ -278,28 +269,6 @@ def test_iops_of_machines_that_are_known_or_not() -> None:
     assert (found.iops_binds.stage, found.iops_binds.members) == ("instance", ("r5b.24xlarge",))
     assert (found.iops_binds.next_stage, found.iops_binds.next_iops) == ("media", near(400_000))
     assert stage(bought("r9z.96xlarge"), "instance").why == ("its limits are not known: the type is not in the tables")
-
-
-def on_cloud(provider: str, said: str, model: str) -> HostCeiling:
-    """The disks that a user declares, each with a file system, in this cloud, with its machine type declared."""
-    declared = parse_declared(said.encode(), "v.toml")
-    names = [str(one.device) for one in declared.volume]
-    disks = [disk(name, kind="scsi", model=model) for name in names]
-    host = facts(disks, filesystems=[mounted(name, f"/{name}") for name in names])
-    return of(
-        msgspec.structs.replace(host, host=msgspec.structs.replace(host.host, cloud=Cloud(provider, None))), declared
-    )
-
-
-def test_a_machine_of_google_bounds_all_its_disks_of_a_type() -> None:
-    sizes = {"sdb": 500, "sdc": 1000, "sdd": 2000}
-    disks = "".join(f"[[volume]]\ndevice='{name}'\ntype='pd-ssd'\ngib={gib}\n" for name, gib in sizes.items())
-    found = on_cloud("gcp", f"instance-type='n2-standard-8'\n{disks}", "PersistentDisk")
-    assert (found.read_mb_s, found.read_iops) == (near(800 * 1.048576), near(15_000))
-    assert (known(found.binds).stage, found.machine) == ("instance", "Google VM")
-    both = f"instance-type='n2-standard-8'\n{disks}[[volume]]\ndevice='sde'\ntype='hyperdisk-balanced'\niops=9000\n"
-    unknown = stage(on_cloud("gcp", both, "PersistentDisk"), "instance")
-    assert unknown.why == "its limits are not known: no table has what it carries to hyperdisk-balanced"
 
 
 def test_the_page_says_what_binds_in_part_or_one_way_and_what_is_unknown() -> None:

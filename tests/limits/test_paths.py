@@ -104,23 +104,6 @@ def test_an_instance_that_the_table_lacks_is_unknown(name: str | None) -> None:
     assert found.bought == ()
 
 
-def test_the_user_names_the_type_only_where_the_firmware_does_not() -> None:
-    said = Declared(instance_type="r5b.24xlarge")
-    for reported, found in ((None, "r5b.24xlarge"), ("m5.large", "m5.large")):
-        host = facts([disk("nvme1n1", model=EBS)], instance_type=reported)
-        assert limits_of(host, None, said).instance_type == found
-
-
-def test_a_mirror_sends_its_writes_to_the_instance_twice() -> None:
-    names = ["nvme1n1", "nvme2n1"]
-    host = facts(
-        [disk(name, model=EBS) for name in names], [array("md0", "raid1", names)], instance_type="r5b.24xlarge"
-    )
-    path = only(limits_of(host))
-    assert bound(path, "read_mb_per_s") == ("instance", 7500)
-    assert bound(path, "write_mb_per_s") == ("instance", 3750)
-
-
 def test_an_array_of_unknown_level_or_of_one_drive_twice() -> None:
     one = disk("nvme0n1")
     parts = ("nvme0n1p1", "nvme0n1p2")
@@ -182,12 +165,6 @@ def test_bonds_and_vlans() -> None:
     wires = [link("eth0"), *(link(f"eth0.{n}", kind="vlan", pci=None, lower=("eth0",)) for n in (1, 2))]
     one = wire_ceiling("w", ["eth0.1", "eth0.2"], facts(links=wires))
     assert one.sustained.read_mb_per_s == pytest.approx(125 * 1448 / 1538)
-
-
-@pytest.mark.parametrize("speed", [None, 0])
-def test_a_link_without_a_speed_is_unknown(speed: int | None) -> None:
-    path = only(limits_of(facts(links=[link("eth0", speed=speed)])))
-    assert (path.sustained, path.ceilings[0].known) == ((), "unknown")
 
 
 def test_links_of_networked_storage() -> None:

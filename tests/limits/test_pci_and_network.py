@@ -81,19 +81,6 @@ def test_a_multipath_head_is_where_its_one_path_is() -> None:
     assert {one.stage: one.known for one in path.ceilings} == {"pcie": "unknown", "medium": "unknown"}
 
 
-@pytest.mark.parametrize("name", ["nvme5n1", "nvme0c5n1"])
-def test_a_capture_without_sessions_says_so_of_a_fabric(name: str) -> None:
-    tree = Tree()
-    tree.files["/proc/cpuinfo"] = FLAGS
-    if "c" in name:
-        tree.block("nvme0n1", "/sys/devices/virtual/nvme-subsystem/nvme-subsys0", device={"model": "m"})
-    tree.block(name, "/sys/devices/virtual/nvme-fabrics/ctl/nvme5", device={"model": "m", "state": "live"})
-    host = tree.host()
-    facts = scan(host)
-    (path,) = limits_of(facts, read_pci_and_network(host, facts)).paths
-    assert {one.stage: one.known for one in path.ceilings} == {"network": "unknown", "medium": "unknown"}
-
-
 def test_nvme_over_tcp_is_bound_by_the_link_that_it_uses() -> None:
     tree = Tree()
     tree.files |= {"/proc/cpuinfo": FLAGS, "/sys/class/nvme/nvme5/transport": "tcp\n"}

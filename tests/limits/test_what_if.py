@@ -173,17 +173,6 @@ def test_what_is_wrong_is_refused_with_its_field_and_what_is_possible(
     assert possible in (refused.value.hint or "")
 
 
-def test_keys_and_changes_that_are_wrong() -> None:
-    with pytest.raises(InvalidInputError, match="given twice"):
-        parse_changes(["raid=raid10", "raid=raid5"])
-    with pytest.raises(InvalidInputError, match="field raid: its value is missing"):
-        parse_changes(["raid"])
-    with pytest.raises(InvalidInputError, match="ib0 takes 4,092 at most"):
-        ask(article(), "mtu=9000")
-    with pytest.raises(InvalidInputError, match="field instance: this host is no cloud instance"):
-        ask(metal(), "instance=m5.large")
-
-
 def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
     return call_inside("limits", *words, COLUMNS=80)
 

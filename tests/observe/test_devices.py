@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands, live_host
+from advisor.host import Completed, Host, MemoryFiles, RecordedCommands, live_host
 from advisor.observe.arrays import parse_sync_completed, read_arrays
 from advisor.observe.cgroups import read_cgroups, unit_of_cgroup
 from advisor.observe.hardware import parse_hexadecimal, parse_paths, read_adapters, read_paths
@@ -19,7 +18,6 @@ from advisor.observe.sample import Reading
 from advisor.observe.span import CounterSpan
 from tests.known import known
 from tests.observe.spans import sample_of, span_of
-from tests.trees import host_of, make_tree
 
 DB = "/sys/fs/cgroup/system.slice/db.service"
 V2 = {
@@ -237,11 +235,3 @@ def test_processes_of_the_running_host() -> None:
     assert found
     assert min(19, os.nice(0) + 7) in {span.level("process", name, "nice") for name in found}
     assert not any(name.startswith(f"{os.getpid()}@") for name in span.names("process"))
-
-
-def test_processes_of_a_captured_host_are_unknown(tmp_path: Path) -> None:
-    reading = Reading(0.0)
-    read_processes(host_of(make_tree(tmp_path, {"/proc/1/cgroup": "0::/\n"})), reading)
-    assert reading.missing == {"process": "processes are read on the running host alone"}
-    found = CounterSpan([reading.make_sample(), Reading(1.0).make_sample()]).delta("process", "1@0.00", "cpu_ms")
-    assert isinstance(found, Missing)

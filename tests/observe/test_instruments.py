@@ -8,9 +8,9 @@ import struct
 import psutil
 import pytest
 
-from advisor.host import Host, MemoryFiles, Missing, RecordedCommands, live_host
+from advisor.host import Host, MemoryFiles, RecordedCommands, live_host
 from advisor.host.nvme_log import pack_command
-from advisor.observe.connections import CONNECTIONS, parse_connections, read_connections
+from advisor.observe.connections import parse_connections
 from advisor.observe.processes import HIDDEN_STORAGE, read_processes
 from advisor.observe.sample import Reading
 from advisor.observe.volumes import parse_allowances, parse_ebs_log, read_volumes
@@ -38,14 +38,6 @@ def test_connections_with_what_limited_them() -> None:
     assert (first.counters["retransmitted"], first.counters["bytes_acked"]) == (7, 800)
     assert (first.gauges["rtt_ms"], first.gauges["min_rtt_ms"]) == (1.5, 0.5)
     assert found["[::1]:22 > [::1]:50000"].counters["busy_ms"] == 0
-
-
-def test_a_host_without_ss_says_so() -> None:
-    reading = Reading(1.0)
-    read_connections(
-        Host(MemoryFiles({}), RecordedCommands({CONNECTIONS: Missing("absent", "ss: not found")})), reading
-    )
-    assert reading.missing == {"tcp": "ss: not found"}
 
 
 def test_the_log_page_of_an_ebs_volume() -> None:

@@ -180,11 +180,6 @@ _LOADAVG = "/proc/loadavg"
 _PID_MAX = "/proc/sys/kernel/pid_max"
 
 
-@pytest.mark.parametrize("text", ["", "0.15 0.10", "0.1 0.1 0.1 3/", "0.1 0.1 0.1 3/x 9", "/-1"])
-def test_a_damaged_count_of_threads(text: str) -> None:
-    assert "tasks" not in read_files({_LOADAVG: text, _PID_MAX: "32768\n"}, read_task_table).gauges
-
-
 @pytest.mark.parametrize(("reached", "found"), [(3, True), (0, False)])
 def test_dirty_pages_of_groups_that_reached_a_limit_of_their_memory(reached: int, found: bool) -> None:
     top = "/sys/fs/cgroup/a.service"

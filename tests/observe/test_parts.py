@@ -13,7 +13,7 @@ from advisor.host.ethtool import _read_statistics
 from advisor.observe.drives import parse_smart_log, read_drives
 from advisor.observe.filesystems import read_space, read_zfs
 from advisor.observe.kills import parse_kills, read_kills
-from advisor.observe.links import count_ring_drops, find_pauses, read_network_spaces, read_pauses
+from advisor.observe.links import count_ring_drops, find_pauses, read_pauses
 from advisor.observe.nfs import NfsMount, parse_mountstats, parse_pool_stats, read_nfs_mounts, read_nfs_server
 from advisor.observe.processes import parse_file_limit
 from advisor.observe.sample import Reading
@@ -256,23 +256,6 @@ def test_only_links_that_can_pause_are_asked() -> None:
     assert not reading.missing
 
 
-@pytest.mark.parametrize(("own", "found"), [({"rx_drops": 7, "tx_drops": 1}, 7), ({"suspend": 0}, 9)])
-def test_what_an_elastic_adapter_drops_has_a_counter_of_its_own_only_since_2020(
-    own: dict[str, int | str | bool], found: int
-) -> None:
-    host = Host(
-        MemoryFiles(
-            {"/sys/class/net/ens5/statistics/rx_dropped": b"9\n"},
-            {"/sys/class/net/ens5/device/driver": "/sys/bus/pci/drivers/ena"},
-        ),
-        RecordedCommands({}),
-        ethtool_answers={("ens5", "statistics"): own},
-    )
-    reading = Reading(1.0)
-    read_pauses(host, reading)
-    assert reading.counters["ring"] == {"ens5": {"dropped": found}}
-
-
 class _Queues:
     """A driver with one set of counters for each queue, as the kernel hands them to SIOCETHTOOL."""
 
@@ -290,22 +273,3 @@ class _Queues:
 
 
 _DRIVERS = (("eth0", "mlx5_core"), ("eth1", "virtio_net"))
-
-
-def test_other_network_namespaces_with_links_are_counted() -> None:
-    head = "Inter-|   Receive  |  Transmit\n face |bytes packets errs\n"
-    row = "  {}: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n"
-    files = {
-        # A container, another process of it, and a service with a network of its own.
-        **{f"/proc/{pid}/net/dev": (head + row.format("lo") + row.format("eth0")).encode() for pid in (70, 71)},
-        "/proc/80/net/dev": (head + row.format("lo")).encode(),
-        **{f"/proc/{pid}/stat": b"" for pid in (1, 70, 71, 80)},
-    }
-    spaces = {"self": "net:[1]", "1": "net:[1]", "70": "net:[2]", "71": "net:[2]", "80": "net:[3]"}
-    links = {f"/proc/{pid}/ns/net": space for pid, space in spaces.items()}
-    reading = Reading(1.0)
-    read_network_spaces(Host(MemoryFiles(files, links), RecordedCommands({}), is_live=True), reading)
-    assert reading.gauges["network-spaces"] == {"host": {"others": 1}}
-    of_a_capture = Reading(1.0)
-    read_network_spaces(Host(MemoryFiles(files, links), RecordedCommands({})), of_a_capture)
-    assert "network-spaces" not in of_a_capture.gauges

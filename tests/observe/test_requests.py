@@ -17,10 +17,8 @@ from advisor.host.trace_instance import sum_lost
 from advisor.observe.load import LoadFigures, joint_sizes, measure_load, total_variation
 from advisor.observe.requests import COMPLETE, INSERT, ISSUE, BlockRequest, RequestMatcher
 from advisor.observe.trace_pages import PageLayout, decode_pages, make_layout, parse_event_id
-from advisor.observe.tracing import events_of
 from tests.known import known
 from tests.observe.trace import NAMES, Event, layout, page_of
-from tests.trees import host_of
 
 # Pages of Linux 6.18 with what the kernel itself printed of them: fio on a loop device with mq-deadline.
 CAPTURED: dict[str, Any] = json.loads((Path(__file__).parents[1] / "fixtures/block-trace.json").read_text())
@@ -165,21 +163,6 @@ def test_lost_events_and_distances() -> None:
 
 def load_of(*rows: tuple[float, float, int, int], is_write: bool = False) -> LoadFigures:
     return measure_load([BlockRequest(at, took, 1, is_write, sector, size) for at, took, sector, size in rows])
-
-
-@pytest.mark.parametrize("scheduler", ["[none] mq-deadline", "none [mq-deadline]"])
-@pytest.mark.parametrize("device", ["sda", None])
-def test_completions_are_traced_before_beginnings(tmp_path: Path, scheduler: str, device: str | None) -> None:
-    """A request that is over before its end can be seen would end with another at its place, seconds later."""
-    for name, text in {"block/sda/queue/scheduler": scheduler, "class/block/sda/dev": "8:0"}.items():
-        place = tmp_path / "sys" / name
-        place.parent.mkdir(parents=True)
-        place.write_text(f"{text}\n")
-    events = events_of(host_of(tmp_path), device)
-    assert next(iter(events)) == COMPLETE
-    assert set(events) == (
-        {COMPLETE, ISSUE} if device and scheduler.startswith("[none]") else {COMPLETE, INSERT, ISSUE}
-    )
 
 
 def test_depth_flushes_and_discards() -> None:

@@ -121,10 +121,3 @@ def test_a_delta_is_known_just_where_nothing_ever_went_back_or_away(history: lis
         else:
             assert isinstance(found, Missing)
             assert found.why
-
-
-@given(st.lists(st.integers(0, 1 << 40), min_size=3, max_size=8))
-def test_the_rises_of_the_steps_add_up_to_that_of_the_span(rises: list[int]) -> None:
-    span = CounterSpan(samples(*({"reads": count} for count in itertools.accumulate(rises))))
-    steps = [step.delta("disk", "sda", "reads") for step in span.steps()]
-    assert sum(rise for rise in steps if isinstance(rise, int)) == span.delta("disk", "sda", "reads")

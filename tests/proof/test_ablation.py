@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-import re
 from itertools import combinations
-from xml.etree import ElementTree
 
 import msgspec
 import pytest
@@ -24,7 +22,7 @@ from advisor.proof.ablation import (
     run_count,
 )
 from advisor.proof.blocks import UnswitchedTunable, conclude_session, kept_values
-from advisor.report.ablation import ablation_page, ablation_svg, ablation_text
+from advisor.report.ablation import ablation_text
 from advisor.tunables import Effect, Risk
 from benchmarks.ablation import simulate_session
 from tests.golden import assert_golden
@@ -155,32 +153,3 @@ def test_nothing_is_kept_of_an_invalid_session() -> None:
     invalid = conclude_session(msgspec.structs.replace(sound.session, faults=("the command failed",)))
     assert kept_values(invalid) == ()
     assert "To prove the values with an effect" not in ablation_text(invalid, width=80, color=False)
-
-
-def test_the_picture_has_every_value_with_its_interval_and_the_page_every_figure() -> None:
-    result = simulate_session([math.log(1.15), math.log(0.85), 0.0], 11)
-    picture = ElementTree.fromstring(ablation_svg(result))
-    texts = " ".join(picture.itertext())
-    page = ablation_page(result)
-    assert "<script" not in page
-    for one in result.effects:
-        assert one.arm in texts
-        assert one.arm in page
-    assert "gain" in texts
-    assert "no effect shown" in texts
-    assert "None" not in re.sub(r"(?s)<style>.*?</style>", "", page)
-    # an interval for each value between its two ends, that of the gain right of no change
-    chart = picture[-1][-1]
-    lines = [one for one in chart.iter() if one.tag.endswith("line")]
-    (zero,) = {place(one, "x1") for one in lines if one.get("class") == "zero"}
-    spans = [one for one in lines if "interval" in (one.get("class") or "") and place(one, "x1") != place(one, "x2")]
-    assert len(spans) == 3
-    assert place(spans[0], "x1") > zero > place(spans[1], "x2")
-    assert place(spans[2], "x1") < zero < place(spans[2], "x2")
-    invalid = conclude_session(msgspec.structs.replace(result.session, faults=("the command <failed>",)))
-    assert "invalid: the command <failed>" in " ".join(ElementTree.fromstring(ablation_svg(invalid)).itertext())
-    assert "the command &lt;failed&gt;" in ablation_page(invalid)
-
-
-def place(line: ElementTree.Element, end: str) -> float:
-    return float((line.get(end) or "").removesuffix("%"))

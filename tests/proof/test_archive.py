@@ -287,13 +287,3 @@ def test_a_state_directory_that_others_can_write_to_is_not_used_and_the_result_s
     assert "not a directory that only its owner can write to" in problem
     assert "--save" in problem
     assert os.listdir(state / "proofs") == []
-
-
-def test_a_state_directory_that_cannot_be_made_costs_nothing_but_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("ADVISOR_STATE_DIR", str(tmp_path / "file/state"))
-    found, problem = preserve_result(PROOF, {}, save_to=None, keep_result=True)
-    assert (found, found.saved_to) == (PROOF, None)
-    assert "the result was not saved" in str(problem)

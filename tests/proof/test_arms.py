@@ -366,14 +366,6 @@ def test_the_picture_and_the_page_are_well_formed_and_have_every_figure() -> Non
     assert "&lt;b&gt;&amp;" in page
 
 
-def test_a_picture_by_itself_says_that_it_is_no_proof() -> None:
-    few = made({"a": 2.0}, blocks=5, noise=0.01, seed=1, workloads=(WORKLOAD,))
-    texts = " ".join(ElementTree.fromstring(arms_svg(few)).itertext())
-    assert "indicative only: 5 blocks" in texts
-    enough = made({"a": 2.0}, blocks=12, noise=0.01, seed=1, workloads=(WORKLOAD,))
-    assert "indicative" not in "".join(ElementTree.fromstring(arms_svg(enough)).itertext())
-
-
 def test_an_interrupted_session_keeps_what_was_measured(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     import signal
 

@@ -128,22 +128,6 @@ def test_a_round_that_others_disturbed_is_repeated_and_kept(fake_fio: FakeFio, d
     assert found.quality == "sound"
 
 
-def test_a_repeat_takes_no_bytes_from_the_rounds_to_come(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
-    host = calm_host(tmp_path / "stolen")
-    stat = tmp_path / "stolen/proc/stat"
-
-    def progress(event: ProgressEvent) -> None:
-        fake_fio.plan(stat=str(stat), steal=60 if event.stage == "round" and event.pair in (3, 5) else 0)
-
-    chosen = settings(disk, byte_budget=40 * MIB)
-    found = bench(host, (WRITE,), chosen, runner=fake_fio.runner, progress=progress)
-    # the warm-up took two of the three runs laid out for it, so there is room for one
-    assert [(one.index, one.attempt) for one in found.series.rounds if one.attempt] == [(2, 1)]
-    assert (found.workloads[0].runs, found.series.ended) == (8, "complete")
-    assert found.series.bytes_written <= 40 * MIB
-    assert any("2 contaminated rounds are included" in note for note in found.notes)
-
-
 # -- refusals and faults -----------------------------------------------------------------------------------------------
 
 
@@ -168,22 +152,6 @@ def test_an_fio_that_fails_midway_makes_it_invalid(fake_fio: FakeFio, host: Host
     assert not found.series.rounds[-1].whole
     assert found.workloads[0].runs == len(found.series.rounds) - 1
     assert os.listdir(disk) == []
-
-
-def test_something_unforeseen_still_removes_and_saves(
-    fake_fio: FakeFio, host: Host, disk: Path, tmp_path: Path
-) -> None:
-    def progress(event: ProgressEvent) -> None:
-        if event.stage == "round" and event.pair == 3:
-            raise BrokenPipeError(32, "Broken pipe")
-
-    chosen = settings(disk, save_to=str(tmp_path / "x"))
-    with pytest.raises(BrokenPipeError):
-        bench(host, (WORKLOAD,), chosen, runner=fake_fio.runner, progress=progress)
-    assert os.listdir(disk) == []
-    saved = load_any(tmp_path / "x")
-    assert isinstance(saved, SavedBench)
-    assert (saved.bench.series.ended, saved.bench.workloads[0].runs) == ("fault", 2)
 
 
 # -- what is kept ------------------------------------------------------------------------------------------------------

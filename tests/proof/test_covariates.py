@@ -15,7 +15,6 @@ from advisor.proof.covariates import (
     foreign_io,
     is_resyncing,
     judge_group,
-    memory_bytes,
     network_words,
     parse_cpu_ticks,
     parse_disk_bytes,
@@ -173,15 +172,6 @@ def test_waiting_for_writeback(tmp_path: Path) -> None:
         (tmp_path / "proc/meminfo").write_text("Dirty: 0 kB\nWriteback: 0 kB\n")
 
     assert wait_for_writeback(host, drained)
-
-
-def test_memory_and_bytes_of_fio_itself(tmp_path: Path) -> None:
-    assert memory_bytes(calm_host(tmp_path)) == 1024 * 1024
-    assert memory_bytes(tree_host(str(tmp_path / "none"))) is None
-    found = covariates_between(CovariateCounters(0.0, 0), CovariateCounters(1.0, 100), figures(1000))
-    assert found.foreign_bytes == 0
-    assert found.foreign_cpu_share is None
-    assert covariates_between(CovariateCounters(0.0), CovariateCounters(1.0), figures(1000)).foreign_share is None
 
 
 SNMP = """\

@@ -46,7 +46,6 @@ from advisor.report.proof_words import command_again
 from tests.known import known
 from tests.report.pasted import lines_too_wide
 from tests.transaction.killing import in_child
-from tests.trees import make_tree
 
 from .live_world import AFTER, BEFORE, NAME, Law, World, noisy_law
 from .test_prometheus import Server
@@ -233,12 +232,6 @@ def test_harm_is_withdrawn_within_three_minutes_and_for_good(tmp_path: Path) -> 
     assert reanalyse_proof(proof).verdict == "loss"
 
 
-def test_harm_is_said_as_the_change_of_the_figure(tmp_path: Path) -> None:
-    """As in every other line: a wait that is 22 % longer, though the effect is 1 / 1.22."""
-    world = world_of(tmp_path, math.log(1.22), noise=0.01)
-    assert "5 of 5 pairs, +22% in the middle one" in world.prove().reasons[0]
-
-
 def test_an_outage_is_harm(tmp_path: Path) -> None:
     world = world_of(tmp_path, 0.0)
 
@@ -337,23 +330,6 @@ def script(where: Path, text: str) -> str:
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return str(path)
-
-
-def test_figures_of_the_users_own_are_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "PROBE_PAIRS", 1)
-    monkeypatch.setattr(live, "TICK_SECONDS", 5.0)
-    world = world_of(tmp_path, 0.0)
-    value = world.root / "proc/sys/net/core/netdev_max_backlog"
-    own = script(tmp_path, f"case $(cat {value}) in {AFTER}) echo 80 ;; *) echo 100 ;; esac")
-    proof = world.prove(
-        settings=Settings(seed=7, mode="quick"),
-        period_seconds=10.0,
-        tau_seconds=0.0,
-        metrics=(f"p99=command:{own}:lower:ms",),
-    )
-    assert proof.verdict == "gain"
-    assert proof.workloads[0].ratio == pytest.approx(0.8)
-    assert world.value == BEFORE
 
 
 @pytest.fixture
@@ -509,14 +485,6 @@ def test_periods_become_whole_cycles_of_the_load(tmp_path: Path) -> None:
     assert "was seen to repeat every" in " ".join(proof.notes)
 
 
-def test_periods_stay_as_usual_where_too_few_whole_cycles_fit(tmp_path: Path) -> None:
-    world = World(tmp_path, bursts(2, -0.15, 95))
-    proof = world.prove(baseline_seconds=None, settings=Settings(seed=7, budget_seconds=1300))
-    found = known(proof.session.live)
-    assert found.cycle_seconds == pytest.approx(95, rel=0.03)
-    assert (found.period_seconds, proof.session.schedule.pairs) == (40.0, 10)
-
-
 def test_a_figure_of_nothing_is_refused_before_anything_is_changed(tmp_path: Path) -> None:
     world = world_of(tmp_path, 0.0)
     world.requests = 0
@@ -573,21 +541,6 @@ def test_consent_says_what_is_switched_how_often_and_the_worst(tmp_path: Path) -
     for words in (f"sysctl:{NAME}: {BEFORE} ↔ {AFTER}", "at most 68 times within 35 min 3 s", "disk-wait > 30"):
         assert words in said
     assert world.asked[0].changes[0].hurts_when in said
-
-
-def test_a_disk_is_judged_by_its_wait_and_must_not_do_less(tmp_path: Path) -> None:
-    world = world_of(tmp_path, 0.0)
-    make_tree(world.root, {"/sys/block/sda/queue/nomerges": "0\n"})
-
-    def note_and_decline(plan: LivePlan) -> None:
-        world.asked.append(plan)
-        decline(plan)
-
-    world.consent = note_and_decline
-    with pytest.raises(RefusedError, match="cancelled"):
-        world.prove(words=("block:sda:nomerges=2",), metrics=())
-    (plan,) = world.asked
-    assert [one.name for one in plan.metrics[: plan.judged]] == ["disk-wait", "disk-rate"]
 
 
 @pytest.mark.parametrize(

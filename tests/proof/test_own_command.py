@@ -15,7 +15,6 @@ import pytest
 from advisor.errors import AdvisorError, RefusedError, UsageError
 from advisor.operations.prove import choose_command
 from advisor.operations.prove_live import choose_live
-from advisor.proof import command_runner
 from advisor.proof.command_runner import CommandProcess, RunFailedError
 from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.own_command import CommandMetric, CommandOutput, MetricError, parse_metrics, parse_path, read_figure
@@ -256,14 +255,6 @@ def test_what_others_started_is_left_alone(tmp_path: Path) -> None:
         finally:
             before.kill()
             mine.kill()
-
-
-def test_an_output_without_end_keeps_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command_runner, "OUTPUT_BYTES", 1 << 16)
-    path = script(tmp_path, "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo tps = 5")
-    figures, record = own(path, "regex:tps = (.*)", directory=tmp_path).run_command(Stop())
-    assert figures.measures == {"tps": 5}
-    assert len(record) < 1 << 16
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs commands as others")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -116,20 +114,3 @@ def test_the_ssh_session_on_the_link_itself_is_not_interrupted(
     second.inside(lambda: ask(force=True))
     monkeypatch.setenv("SSH_CONNECTION", "127.0.0.1 50000 127.0.0.1 22")
     second.inside(lambda: ask(force=False))
-
-
-@pytest.mark.parametrize("is_set", [True, False])
-def test_what_sudo_removes_is_found_with_a_parent(is_set: bool) -> None:
-    code = "from advisor.proof.path import ssh_client; print(ssh_client())"
-    environment = {name: value for name, value in os.environ.items() if name != "SSH_CONNECTION"}
-    if is_set:
-        environment["SSH_CONNECTION"] = f"{FAR} 1 {HERE} 22"
-    # the last command of sh would take its place, so another one follows
-    done = subprocess.run(
-        ["sh", "-c", 'env -u SSH_CONNECTION "$@"; :', "sh", sys.executable, "-c", code],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == (FAR if is_set else "None")

@@ -16,14 +16,11 @@ from advisor.proof import fio
 from advisor.proof.bench import bench, sweep_threads
 from advisor.proof.scratch import GIB, MIB
 from advisor.proof.series import Bench, WorkloadSeries, sweeps_of
-from advisor.proof.session import Settings, chosen_mode
 from advisor.proof.sizes import file_size, parse_size, thread_counts
 from advisor.proof.workloads import UnknownWorkloadError, expand_workloads, get_workload
-from advisor.report.bench import bench_text
 from advisor.report.bench_tables import knee_words
 from advisor.report.proof_words import workload_title
 from tests.known import known
-from tests.report.pasted import lines_too_wide
 
 from .fakes import FakeFio
 from .test_bench import settings
@@ -120,22 +117,6 @@ def test_the_knee_is_the_fewest_threads_with_nearly_the_best(medians: tuple[floa
     assert ("Knee at" in knee_words(found)) == (knee is not None)
 
 
-@pytest.mark.parametrize("width", [80, 160])
-def test_a_sweep_and_a_group_are_tables(fake_fio: FakeFio, host: Host, disk: Path, width: int) -> None:
-    names = (
-        *sweep_threads(["beegfs.storagebench-read"], "1,2"),
-        *expand_workloads(["infoscale.*-r100", "iometer.max*-r100"]),
-    )
-    names = (*names, "infoscale.4k-rand-rw50")
-    found = measure(fake_fio, host, disk, *names, budget_seconds=60.0, seconds=0.1, scratch_bytes=8 * MIB)
-    text = bench_text(found, width=width, color=False)
-    assert lines_too_wide(text, width) == []
-    assert "Sweep of beegfs.storagebench-read" in text
-    assert "infoscale: 4 patterns" in text
-    assert [one.workload for one in found.sweeps] == ["beegfs.storagebench-read"]
-    assert all(one.cpu_percent is not None for one in found.workloads)
-
-
 # -- sizes -------------------------------------------------------------------------------------------------------------
 
 
@@ -173,26 +154,6 @@ def test_a_file_that_is_too_small_for_the_threads_names_one_that_is_not(
     with pytest.raises(UsageError) as error:
         measure(fake_fio, host, disk, "beegfs.iozone-seq-read@1024", scratch_bytes=64 * MIB)
     assert "--file-size 8192MiB" in known(error.value.hint)
-
-
-# -- sustained runs ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("seconds", "ok"), [(0.1, True), (60.0, True), (600.0, True), (0.05, False), (601.0, False)])
-def test_runs_may_be_sustained(seconds: float, ok: bool) -> None:
-    chosen = Settings(target="/x", seconds=seconds)
-    if ok:
-        assert chosen_mode(chosen).seconds == seconds
-    else:
-        with pytest.raises(UsageError, match="--seconds"):
-            chosen_mode(chosen)
-
-
-def test_a_run_that_the_byte_budget_cut_short_is_said_to_be(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    found = measure(fake_fio, host, disk, "infoscale.4k-rand-w100", seconds=60.0, byte_budget=40 * MIB)
-    assert any("ended before 60 s" in note for note in found.notes)
-    short = measure(fake_fio, host, disk, "infoscale.4k-rand-w100", seconds=0.5)
-    assert not any("ended before" in note for note in short.notes)
 
 
 # -- parts on other volumes --------------------------------------------------------------------------------------------

@@ -10,11 +10,10 @@ import pytest
 
 from advisor.proof import fio
 from advisor.proof.interrupt import Stop, StoppedError
-from advisor.proof.peer import PeerError, SecondHostPeer
 from advisor.proof.process import FioError
 from advisor.proof.workloads import get_workload
 
-from .second_host import HERE, SSH_SERVERS, SecondHost
+from .second_host import SSH_SERVERS, SecondHost
 
 
 def _run(second: SecondHost, name: str, seconds: float, stop: Stop) -> None:
@@ -72,21 +71,3 @@ def test_a_signal_ends_both_ends(second: SecondHost) -> None:
 
     assert second.inside(measure) == "stopped by SIGALRM"
     assert second.processes("fio", "here") == []
-
-
-def test_a_closed_port_is_named_with_what_opens_it(second: SecondHost) -> None:
-    """No route for what is measured, while ssh gets through: as a firewall would have it."""
-    second.spaces.run("far", "ip address add 192.0.2.9/32 dev lo")
-    second.spaces.run("here", "ip route add prohibit 192.0.2.9/32")
-    try:
-        with pytest.raises(PeerError, match=r"nothing gets through to 192\.0\.2\.9") as caught:
-            second.inside(lambda: _run_towards(second, "192.0.2.9"))
-        assert "firewall-cmd --add-port=28700-28715/tcp" in (caught.value.hint or "")
-    finally:
-        second.spaces.run("here", "ip route del prohibit 192.0.2.9/32")
-        second.spaces.run("far", "ip address del 192.0.2.9/32 dev lo")
-
-
-def _run_towards(second: SecondHost, address: str) -> None:
-    peer = SecondHostPeer("far", address, HERE, "h0", "fio")
-    fio.run_fio(second.runner(peer), fio.FioJob(get_workload("net.tcp-64k"), 0.2, 0, 0), None, Stop())

@@ -112,14 +112,6 @@ def test_a_source_is_a_url_and_a_query(text: str, expected: tuple[str, str]) -> 
     assert split_source(text) == expected
 
 
-@pytest.mark.parametrize(
-    "text", ["up", "http://h", "http://h:", "file:///etc/passwd:up", "ftp://h:up", "http://a:b@h:x[$span]"]
-)
-def test_a_source_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="expected URL:QUERY"):
-        parse_metrics([f"prom:{text}"])
-
-
 @pytest.mark.parametrize("query", ["sum(up)", "up offset 5m", "rate(x[5m])", "a + b", "x @ end()"])
 def test_a_query_that_could_hold_other_runs_is_refused(query: str) -> None:
     with pytest.raises(UsageError, match="could hold samples from before the run"):

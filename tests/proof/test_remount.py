@@ -122,24 +122,6 @@ def test_what_stays_unmounted_is_told_with_the_command_by_hand(place: Path, tmp_
     assert before[5:] == after[5:] != []
 
 
-def test_other_options_than_before_are_found_out(place: Path, tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
-    # one that leaves out what it was asked for
-    (tmp_path / "bin/mount").write_text(f'#!/bin/sh\nexec {shutil.which("mount")} -t "$2" -o size=4m "$6" "$7"\n')
-    (tmp_path / "bin/mount").chmod(0o755)
-    commands = LiveCommands(path=f"{tmp_path}/bin:/usr/sbin:/usr/bin:/sbin:/bin")
-
-    def differs() -> str:
-        tmpfs_at(place)
-        with pytest.raises(RemountError) as caught:
-            remount_of(place, Host(DirectoryFiles("/"), commands, is_live=True))("B")
-        return caught.value.message
-
-    message = in_own_mounts(differs)
-    assert "other options than before" in message
-    assert "noatime" in message
-
-
 @pytest.mark.parametrize("path", ["/", "/usr", "/usr/share", "/var", "/var/lib", "/etc", "/home", "/boot/x", "/run/x"])
 def test_what_belongs_to_the_system_is_never_unmounted(path: str, tmp_path: Path) -> None:
     from tests.trees import host_of, make_tree

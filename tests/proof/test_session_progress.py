@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +12,6 @@ from advisor.proof.scratch import GIB
 from advisor.proof.session import ProgressEvent
 from advisor.proof.session_runner import Stage
 from advisor.proof.workloads import get_workload
-from advisor.report.format import format_duration
 from advisor.report.session_progress import plan_lines, stage_words
 
 READ, WRITE = "infoscale.4k-rand-r100", "infoscale.4k-rand-w100"
@@ -78,19 +76,3 @@ def test_a_pair_that_comes_twice_is_a_repeat() -> None:
     events = [event("warm-up"), event("pair", 1), event("pair", 1), event("pair", 2), event("pair", 3)]
     words = [stage_words(after, before) for before, after in pairwise(events)]
     assert [" again" in one for one in words] == [False, True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (-1, "0 s"),
-        (0.4, "0 s"),
-        (59.4, "59 s"),
-        (59.6, "1 min 0 s"),
-        (3599, "59 min 59 s"),
-        (3600, "1 h 0 min"),
-        (9059, "2 h 30 min"),
-    ],
-)
-def test_durations(seconds: float, words: str) -> None:
-    assert format_duration(seconds) == words

@@ -28,7 +28,7 @@ from advisor.proof.observing import _make_from_means, find_disk, require_unit
 from advisor.proof.pattern import JobSection
 from advisor.proof.scratch import MIB, Keep
 from advisor.proof.target import read_target
-from advisor.proof.twin import correct_arrival, list_alternatives, make_section, require_steady, was_made_regular
+from advisor.proof.twin import correct_arrival, make_section, require_steady
 from advisor.proof.twin_check import check_twin, compare_loads, traced_device
 from advisor.proof.workload_file import (
     LoadObservation,
@@ -181,28 +181,6 @@ def test_an_arrival_is_corrected_by_what_the_twin_did(
     assert correct_arrival(section, load, load) is None
 
 
-def test_what_asks_again_at_once_with_several_in_flight_is_not_slowed_down() -> None:
-    load, slower = measure_load(closed_loop(8, 4000, think=4e-5)), measure_load(closed_loop(8, 4000))
-    section, _ = make_section(load)
-    assert section.arrival.kind == "closed"
-    assert correct_arrival(section, load, slower) is None
-
-
-def test_other_arrivals_and_depths_are_tried() -> None:
-    load = measure_load(closed_loop(1, 2000, think=5e-4, writes=1.0))
-    section, _ = make_section(load)
-    assert [one.arrival.kind for one in list_alternatives(section, load)] == ["steady", "poisson"]
-    flushing = msgspec.structs.replace(section, flush_every=2)
-    assert [one.arrival.kind for one in list_alternatives(flushing, load)] == ["steady"]
-    load = measure_load(closed_loop(1, 2000, writes=0.7))
-    section = msgspec.structs.replace(make_section(load)[0], flush_every=1)
-    assert list_alternatives(section, load) == []
-    deep = msgspec.structs.replace(load, depth_max=8)
-    (tried,) = list_alternatives(section, deep)
-    assert (tried.depth, tried.engine, tried.flush_every, tried.arrival) == (8, "libaio", 1, section.arrival)
-    assert list_alternatives(msgspec.structs.replace(section, flush_every=0), deep) == []
-
-
 def of_threads(count: int, think: Callable[[random.Random], float]) -> list[BlockRequest]:
     """Threads that wait for each request, and then think."""
     found = []
@@ -287,22 +265,6 @@ def test_flushes_that_fio_reports_as_short_reads(flush_every: int, synced: int, 
         read_figures(job, done)
 
 
-@pytest.mark.parametrize(("short", "counts"), [(1667, True), (2000, True), (2300, False)])
-def test_flushes_before_the_reads_of_a_mix_are_no_short_reads(short: int, *, counts: bool) -> None:
-    """As fio 3.33 reports rwmixread=90 fdatasync=32: it flushes before each request while the writes are a multiple."""
-    figures = {"io_bytes": 1 << 30, "bw_bytes": 1 << 29, "iops": 9e3, "runtime": 2000, "drop_ios": 0}
-    read, write = {**figures, "total_ios": 52006, "short_ios": short}, {**figures, "total_ios": 5824, "short_ios": 0}
-    report = {"jobname": "a", "error": 0, "read": read, "write": write, "sync": {"total_ios": 0}}
-    done = EndedProcess(0, json.dumps({"jobs": [report]}), "", timed_out=False, cpu_seconds=1.0)
-    section = JobSection("a", "randrw", 32768, depth=2, read_percent=90, flush_every=32)
-    job = FioJob(WorkloadFile(title="t", sections=(section,)).pattern("t"), 2.0, 1 << 28, 1 << 30)
-    if counts:
-        assert read_figures(job, done).ios == 57830
-        return
-    with pytest.raises(FioError, match="short or dropped"):
-        read_figures(job, done)
-
-
 def test_uneven_places_become_zones() -> None:
     requests = [
         one._replace(sector=one.sector // 10 if number % 5 else one.sector)
@@ -328,18 +290,6 @@ def test_uneven_places_become_zones() -> None:
 def test_what_fio_cannot_be_asked_for_is_refused(load: LoadFigures, why: str) -> None:
     with pytest.raises(RefusedError, match=why):
         make_section(load)
-
-
-def test_independent_times_with_flushes_between_become_regular_as_fio_would_end() -> None:
-    writes = [one._replace(is_write=True) for one in by_clock(poisson_gaps(2000), 4000)]
-    load = measure_load(writes, flushes=[(0.0, 1e-4)] * 125)
-    section, _ = make_section(load)
-    assert (section.arrival.kind, section.flush_every) == ("steady", 32)
-    assert section.arrival.rate == pytest.approx(load.iops)
-    assert was_made_regular(section, load)
-    without = measure_load(writes)
-    assert make_section(without)[0].arrival.kind == "poisson"
-    assert not was_made_regular(make_section(without)[0], without)
 
 
 def test_a_load_that_changes_is_refused() -> None:
@@ -540,18 +490,3 @@ def test_a_unit_is_one_of_which_a_process_runs() -> None:
     for name in ("d", "", "../..", "w", "init"):
         with pytest.raises(UsageError, match="no process of such a unit"):
             require_unit(host, name)
-
-
-def test_a_journal_is_no_thread_that_thinks() -> None:
-    """Three threads of the kernel write, now and then, what one job asks for: all wait, and none as the job does."""
-    job = [one._replace(is_write=True) for one in closed_loop(1, 3000, think=5e-3)]
-    end = job[-1].end_seconds
-    journal = [
-        BlockRequest(end * number / 200 + 0.001 * thread, 1e-4, 50 + thread, True, 10**7 + 8 * number, 4096)
-        for thread in range(3)
-        for number in range(200)
-    ]
-    load = measure_load([*job, *journal])
-    assert known(load.threads).count == 4
-    section, _ = make_section(load)
-    assert section.jobs == 1
