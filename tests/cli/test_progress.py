@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import redirect_stderr, suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -87,12 +88,7 @@ def test_the_steps_of_a_run_are_the_lines_of_a_pipe(capsys: pytest.CaptureFixtur
 
 def test_a_pipe_loads_no_rich_and_keeps_the_document_alone(tmp_path: Path) -> None:
     assert not [name for name in loaded_by("snapshot", "--seconds", "1", "-o", str(tmp_path / "a")) if "rich" in name]
-    done = subprocess.run(
-        [sys.executable, "-m", "advisor", "why", "--seconds", "1", "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = call_inside("why", "--seconds", "1", "--json")
     assert json.loads(done.stdout)["schema"] == "advisor.why/1"
     assert done.stderr == "observing, about 1 s left\n"
 
@@ -223,11 +219,9 @@ def test_a_command_that_is_interrupted_says_so_on_a_clean_terminal(
     terminal: Terminal, tmp_path: Path, number: signal.Signals, words: tuple[str, ...], steps: list[str], shown: str
 ) -> None:
     (tmp_path / "hosts.ini").write_text("[all]\na\nb\n[all:vars]\nansible_connection=local\n")
-    command = [sys.executable, "-m", "advisor", *words, "--json"]
-    environment = {**os.environ, "ADVISOR_STATE_DIR": str(tmp_path)}
-    with subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=terminal.stream
-    ) as process:
+    # `env` becomes the command, with the same process id.
+    command = ["env", f"ADVISOR_STATE_DIR={tmp_path}", sys.executable, "-m", "advisor", *words, "--json"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=terminal.stream) as process:
         while shown not in terminal.read():
             assert process.poll() is None, terminal.sent
         process.send_signal(number)
@@ -237,9 +231,6 @@ def test_a_command_that_is_interrupted_says_so_on_a_clean_terminal(
 
 
 def test_ctrl_c_is_answered_with_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("advisor.operations.library.profile_paths", interrupt)
+    monkeypatch.setattr("advisor.operations.library.profile_paths", Mock(side_effect=KeyboardInterrupt))
     done = call_inside("profiles")
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "advisor: interrupted by SIGINT\n")
