@@ -13,6 +13,7 @@ from advisor.errors import AdvisorError
 from advisor.facts.services import Service
 from advisor.host import Host, MemoryFiles, NoCommands
 from advisor.planning.compute import make_plan
+from advisor.planning.guards import socket_memory_bytes
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import plan_document
 from advisor.planning.targets import Request, meets_condition, resolve_targets
@@ -102,6 +103,16 @@ def test_any_profile(tunables: list[Any], conditions: list[Any], given: dict[str
         assert all(one.before != one.after or one.persist for one in plan.changes)
         assert all(parse_tunable(one.tunable).check_value(one.after) is None for one in plan.changes)
         assert all(file.path.startswith("/etc/") and ".." not in file.path for file in plan.files)
+
+
+def test_the_worst_case_is_bounded_by_what_the_kernel_hands_out() -> None:
+    sysctl = {
+        **{"net.core.rmem_default": "1000", "net.core.wmem_default": "1000", "net.ipv4.udp_mem": "1 2 3"},
+        **{"net.ipv4.tcp_rmem": "1 2 1000", "net.ipv4.tcp_wmem": "1 2 1000", "net.ipv4.tcp_mem": "1 2 5"},
+    }
+    assert socket_memory_bytes(sysctl, tcp=1, udp=1, page_bytes=4096) == 4000
+    assert socket_memory_bytes(sysctl, tcp=100, udp=100, page_bytes=4096) == (3 + 5) * 4096
+    assert socket_memory_bytes({}, tcp=100, udp=100, page_bytes=4096) == 0
 
 
 def condition(fact: str, op: Any, value: Any = None) -> bool:
