@@ -215,22 +215,3 @@ def test_a_path_that_is_lost_all_the_time_is_named_before_the_slow_one() -> None
     assert found[0].title == "mpatha has lost 1 path"
     assert found[0].commands[0] == "multipath -ll"
     assert "rebuild" not in found[0].advice
-
-
-@pytest.mark.parametrize(
-    ("driver", "counters"),
-    [
-        ("ixgbe", {"rx_missed_errors": 0, "rx_no_dma_resources": 2000}),
-        ("mlx5_core", {"rx_out_of_buffer": 5000, "rx_discards_phy": 0}),
-        ("ice", {"rx_dropped.nic": 900}),
-        ("i40e", {"port.rx_dropped": 900}),
-        ("vmxnet3", {"  pkts rx OOB": 900, "  pkts rx err": 0}),
-        ("ena", {"rx_drops": 900, "tx_drops": 0}),
-    ],
-)
-def test_what_a_card_dropped_by_its_driver_alone(driver: str, counters: dict[str, float]) -> None:
-    machine = Machine(links=(Link(rx_bytes=6e8),))
-    found = _diagnose_hosts(machine, lambda at: {}, counters, driver).binds
-    assert [(one.id, one.device) for one in found] == [("net.ring-drops", "eth0")]
-    few = {name: rate / 1000 for name, rate in counters.items()}
-    assert _diagnose_hosts(machine, lambda at: {}, few, driver).binds == ()

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from advisor.host import FileSource, Host, Missing, live_host, tree_host
+from advisor.host import FileSource, Host, Missing, live_host
 from advisor.operations import open_host
 from advisor.planner import read_for_scan_and_plans
 from advisor.snapshot.remote.capture import capture_host
 from tests import captured
 from tests.fleet.captures import captured as run_of_script
 from tests.fleet.captures import is_captured
-from tests.trees import make_tree
 
 PEPC = [f"pepc/{name}" for name in captured.PEPC_HOSTS]
 ROOT = Path(__file__).parents[2]
@@ -95,17 +94,6 @@ def test_a_capture_takes_each_file_that_is_asked_for(kind: str) -> None:
     asked = asked_of(open_host(snapshot=ROOT / f"tests/fixtures/storage-host-{kind}.tar.gz"))
     missing = sorted(path for path in asked.reads if not is_captured(path))
     assert not missing, f"neither in advisor/snapshot/remote/wanted.py nor the Capture of a kind: {missing}"
-
-
-def test_a_capture_of_a_host_with_tuned_lacks_nothing(tmp_path: Path) -> None:
-    tuned = {
-        "/etc/tuned/active_profile": "throughput-performance\n",
-        "/etc/tuned/tuned-main.conf": "reapply_sysctl = 0\n",
-        "/etc/sysctl.d/10-a.conf": "net.core.rmem_max = 212992\n",
-        "/proc/sys/net/core/rmem_max": "212992\n",
-    }
-    root = make_tree(tmp_path, tuned)
-    check(tree_host(str(root)), root)
 
 
 def test_a_capture_of_this_host_lacks_nothing_that_stays() -> None:

@@ -8,8 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -267,34 +265,3 @@ def test_facts_of_a_host_with_advisor_and_of_one_with_nothing(hosts: Hosts, inst
     assert recap(output) == everywhere(hosts, (0, 0)), output
     for name in hosts.names:
         assert f"facts {name} ['eth0', 'lo', 's0', 's0-far', 's1', 's1-far'] host,links,schema" in output, output
-
-
-# Waits for time-outs of ssh, which on a busy machine add up to minutes.
-@pytest.mark.thorough
-@needs_hosts
-@pytest.mark.parametrize("name", ["node01", "node02"])
-def test_a_host_that_cannot_be_reached_again_is_as_it_was(hosts: Hosts, installed: Path, name: str) -> None:
-    """No login comes about after the change: the host rolls it back, and the task says so when it can be reached."""
-    done = threading.Event()
-
-    def lose() -> None:
-        while not done.is_set() and mtu(hosts, name, "eth0") == 1500:
-            time.sleep(0.02)
-        hosts.shell(name, "mount --bind /dev/null /mnt/base/client_key.pub")  # no new login
-        while not done.is_set() and mtu(hosts, name, "eth0") != 1500:
-            time.sleep(0.02)
-        hosts.shell(name, "umount /mnt/base/client_key.pub")
-
-    thread = threading.Thread(target=lose)
-    thread.start()
-    try:
-        task = profile("jumbo-frames", parameters={"links": "eth0"}, confirm_within=8)
-        output = play(hosts, installed, [task], "--limit", name)
-    finally:
-        done.set()
-        thread.join()
-    assert recap(output) == {name: (0, 1)}, output
-    (found,) = answers(output)
-    assert "rolled the change back" in found["msg"], found
-    assert found["changed"] is False
-    assert mtu(hosts, name, "eth0") == 1500

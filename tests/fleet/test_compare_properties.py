@@ -99,12 +99,6 @@ def test_a_column_holds_what_was_put_in(values: list[str | int | None]) -> None:
     assert len(column.others) <= max(len(values) // 2 + 8, 16) or len({*values}) > 2
 
 
-@given(st.text(max_size=200))
-def test_any_command_line_has_words_or_none(text: str) -> None:
-    words = tuning_words(text)
-    assert all(isinstance(key, str) and isinstance(value, str) for key, value in words.items())
-
-
 def test_what_names_one_host_is_no_tuning_word() -> None:
     line = "BOOT_IMAGE=/vmlinuz root=UUID=1 ip=10.0.0.1 rd.lvm.lv=vg/root quiet nvme_core.io_timeout=30 hugepages=5"
     assert tuning_words(line) == {"nvme_core.io_timeout": "30", "hugepages": "5"}

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -144,27 +141,3 @@ def test_a_change_that_broke_off_is_lost_and_one_that_did_not_begin_is_not(ask: 
     assert {name: one.state for name, one in found.items()} == {"node01": "lost", "node05": "unreachable"}
     # What was begun there goes on to its end, whoever asked for it.
     until(lambda: (fleet.root("node01") / "run/went-on").exists())
-
-
-@pytest.mark.thorough
-def test_a_killed_controller_keeps_what_was_finished_and_leaves_nothing_running(fleet: Hosts, tmp_path: Path) -> None:
-    script = tmp_path / "script"
-    script.write_text('[ "$(hostname)" = node01 ] || sleep 1000; echo done')
-    program = (
-        "import sys\nfrom pathlib import Path\nfrom advisor.fleet.engine import HostJob, run_job\n"
-        "from advisor.fleet.inventory import Inventory\nfrom advisor.host.signals import interruptible\n"
-        "with interruptible():\n"
-        "    for x in run_job(Inventory((sys.argv[1],)), HostJob('t', Path(sys.argv[2])), output=Path(sys.argv[3])):\n"
-        "        print(x.host, flush=True)\n"
-    )
-    place = fleet.inventory(names=["node01", "node02"])
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        output = tmp_path / number.name
-        started = fleet.popen(sys.executable, "-c", program, place, script, output)
-        assert started.stdout is not None
-        assert started.stdout.readline() == "node01\n"
-        os.kill(started.pid, number)
-        started.communicate(timeout=PATIENCE_SECONDS)
-        assert [json.loads(one.read_bytes())["state"] for one in output.glob("*.json")] == ["ok"]
-        running = b" ".join(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in fleet.controller_processes())
-        assert b"ansible-playbook" not in running

@@ -10,14 +10,13 @@ import pytest
 from advisor.profiles.requested import RequestedProfile
 from advisor.proof.archive import load_proof, reanalyse_proof
 from advisor.proof.profile import prove_profile
-from advisor.proof.records import ArmSetting, Proof
-from advisor.proof.session import self_test
+from advisor.proof.records import Proof
 from advisor.report.proof import proof_text
 from advisor.report.proof_page import proof_page
 from advisor.transaction.journal import Store
 from tests.trees import host_of, listing, make_tree
 
-from .fakes import FakeFio, calm_host, calm_tree
+from .fakes import FakeFio, calm_tree
 from .sessions import WORKLOAD
 from .test_protocol import SHORT, settings
 
@@ -59,25 +58,3 @@ def test_a_proof_of_a_profile_holds_the_values_that_were_toggled(tree: Path, dis
     for said in (text_of(proof), proof_page(proof)):
         assert all(f"sysctl:{name}" in said for name in SOCKETS)
         assert "8388608" in said
-
-
-def test_a_self_test_has_no_values_and_many_alike_are_one_line_of_the_text(
-    fake_fio: FakeFio, disk: Path, tmp_path: Path
-) -> None:
-    proof = self_test(calm_host(tmp_path / "calm"), [WORKLOAD], settings(disk, **SHORT), runner=fake_fio.runner)
-    assert proof.values == ()
-    assert "Arms" not in text_of(proof)
-    # an old record does not know them
-    old = msgspec.json.decode(msgspec.json.encode(proof))
-    del old["values"], old["session"]["values"]
-    assert msgspec.convert(old, Proof).values is None
-    interrupts = tuple(ArmSetting(f"irq:{number}:affinity", "0-31", "0-15") for number in range(24, 224))
-    made = msgspec.structs.replace(proof, values=(*interrupts, ArmSetting("sysctl:vm.swappiness", "60", "10")))
-    lines = text_of(made).splitlines()
-    at = lines.index("Arms: in A → in B")
-    assert [" ".join(line.split()) for line in lines[at + 1 : at + 3]] == [
-        "irq:24-223:affinity (200) 0-31 → 0-15",
-        "sysctl:vm.swappiness 60 → 10",
-    ]
-    changed = msgspec.structs.replace(made.session, self_test=False)
-    assert proof_page(msgspec.structs.replace(made, session=changed)).count("irq:") == 200

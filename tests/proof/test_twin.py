@@ -221,21 +221,6 @@ def test_what_is_no_thread_that_thinks(requests: list[BlockRequest]) -> None:
     assert (section.jobs, section.arrival.kind) in ((1, "poisson"), (1, "steady"), (1, "closed"))
 
 
-def test_the_wait_for_a_flush_is_no_time_to_think() -> None:
-    writes, flushes, at = [], [], 0.0
-    chance = random.Random(2)
-    for _ in range(1500):
-        writes.append(BlockRequest(at, 1e-4, 1, True, chance.randrange(SECTORS) * 8, 4096))
-        flushes.append((at + 1.1e-4, at + 1.1e-4 + chance.uniform(3e-3, 5e-3)))
-        at = flushes[-1][1] + chance.uniform(1.5e-4, 2.5e-4)
-    load = measure_load(writes, flushes=flushes)
-    assert (load.bursts, load.flushes_per_write) == (None, 1)
-    assert load.flush_us == pytest.approx(4000, abs=100)
-    section, _ = make_section(load)
-    assert (section.flush_every, section.arrival.kind) == (1, "think")
-    assert section.arrival.think_us == pytest.approx(185, abs=10)
-
-
 def test_flushes_and_a_far_journal_are_no_part_of_the_reads() -> None:
     reads = closed_loop(4, 4000)
     few = [one._replace(is_write=True) for one in reads[:10]]
