@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Sequence
 
@@ -103,20 +102,3 @@ def periodic(source: random.Random, runs: int) -> list[float]:
 
 
 DRIFTS: dict[str, Drift] = {"calm": calm, "linear": linear, "step": step, "burst": burst, "periodic": periodic}
-RUN_NOISE = 0.08
-
-
-def simulated_runs(source: random.Random, drift: Drift, count: int, factor: float = 1.0) -> tuple[Pair, ...]:
-    """Pairs in seeded fair-coin order under a drift; arm B is ``factor`` times as fast."""
-    speeds = iter(drift(source, 2 * count))
-    pairs = []
-    for index in range(count):
-        order = "AB" if source.getrandbits(1) else "BA"
-        values = {}
-        for arm in order:
-            noise = math.exp(source.gauss(0, RUN_NOISE))
-            values[arm] = 1000 * next(speeds) * noise * (factor if arm == "B" else 1.0)
-        tail = {arm: 500 * math.exp(source.gauss(0, 0.2)) for arm in order}
-        before, after = (figures(values[arm], p99_us=tail[arm]) for arm in ("A", "B"))
-        pairs.append(pair(index, before, after, order=order))
-    return tuple(pairs)
