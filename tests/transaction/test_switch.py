@@ -146,3 +146,14 @@ def test_what_it_will_do_is_what_it_does(tmp_path: Path, wanted: dict[str, str])
             assert f"rm -f {step.path}\n" in text or f" > {step.path}" in text
     assert "rm -f /etc/sysctl.d/90-advisor-one.conf\n" in text
     assert "of 0001 (one), which is rolled back once this is confirmed" in text
+
+
+def test_where_only_the_old_one_goes_a_dry_run_says_so(tmp_path: Path) -> None:
+    host, store = build(tmp_path), store_of(tmp_path)
+    apply(host, store, "one", A)
+    apply(host, store, "two", {QUEUE: "16384"})
+    made = plan_of(host, store, "two", {QUEUE: "16384"}, instead_of=("0001",))
+    assert made.is_empty
+    text = steps_text(made, preview_replaced(host, made, store.read_records()))
+    assert "Nothing to do" not in text
+    assert "printf '%s\\n' 60 > /proc/sys/vm/swappiness" in text
