@@ -12,6 +12,7 @@ from tests.articles.table import Case, fact, found, limited_cluster, limited_hos
 from tests.beegfs_client import TUNED
 from tests.beegfs_client import host as client_host
 from tests.beegfs_server import Layout, host, layout
+from tests.cases import read_cases
 from tests.facts.storage import Tree
 
 
@@ -92,21 +93,28 @@ def metadata() -> Host:
     return beegfs_server.behind_switches(beegfs_server.tree("meta")).host()
 
 
+DATA = read_cases(
+    __file__,
+    Case,
+    _scheduled,
+    _small_buffers,
+    _unbound,
+    fact,
+    found,
+    host,
+    limited_host,
+    metadata,
+    planned_of,
+    reasoned,
+    recommended,
+    storage,
+    _OVER_RDMA=_OVER_RDMA,
+    _ZONES=_ZONES,
+    client_host=client_host,
+)
+
 CASES: Final[tuple[Case, ...]] = (
-    Case(
-        "A storage server whose six services are bound to nothing",
-        _ZONES,
-        _unbound,
-        planned_of(("unit:", "sysctl:"), "numa-pinning"),
-        (
-            "unit:beegfs-storage@numa0-storage0.service:numa",
-            "NUMAPolicy=bind NUMAMask=0 CPUAffinity=numa",
-            "unit:beegfs-storage@numa1-storage5.service:numa",
-            "NUMAPolicy=bind NUMAMask=1 CPUAffinity=numa",
-            "node 1: beegfs-storage@numa1-storage3",
-        ),
-        ("no storage service was found", "name some with"),
-    ),
+    *DATA["CASES"],
     Case(
         "The same on the article's CentOS 7.6, whose systemd 219 cannot bind memory",
         "S004: CentOS 7.6, kernel 3.10.0-957, custom systemd unit files for each zone",
@@ -154,61 +162,7 @@ CASES: Final[tuple[Case, ...]] = (
         planned_of(("unit:", "sysctl:"), "numa-pinning"),
         ("sysctl:kernel.numa_balancing 1 → 0",),
     ),
-    Case(
-        "Both InfiniBand links in one subnet: each answers for its own address, and no other link is touched",
-        "S004: traffic of zone 0 goes over ib0, that of zone 1 over ib1; two interfaces in one subnet (Red Hat 30564)",
-        _unbound,
-        planned_of(("sysctl:net",), "beegfs-nvme"),
-        (
-            "sysctl:net.ipv4.conf.ib0.arp_ignore 0 → 1",
-            "sysctl:net.ipv4.conf.ib1.arp_announce 0 → 2",
-            "sysctl:net.ipv4.conf.ib1.rp_filter 0 → 2",
-        ),
-        ("conf.all",),
-    ),
-    Case(
-        "An unbound server, no workload declared: the profile of placement is recommended for what is seen",
-        _ZONES,
-        _unbound,
-        recommended("numa-pinning"),
-        ("numa-pinning: yes (symptom)", "advisor plan numa-pinning"),
-    ),
-    Case(
-        "BeeGFS over InfiniBand with the kernel's own socket buffers",
-        _OVER_RDMA,
-        _small_buffers,
-        found("buffers.below-profile", "beegfs"),
-        ("no finding buffers.below-profile",),
-    ),
-    Case(
-        "The same, as a recommendation",
-        _OVER_RDMA,
-        _small_buffers,
-        recommended("socket-buffers-8m", "beegfs"),
-        ("socket-buffers-8m: no (unfit)", "RDMA"),
-        ("one of its cases",),
-    ),
-    Case(
-        "StorageBench and dd run on the servers themselves: nothing of them crosses the network",
-        "S004: StorageBench and dd on RAID 0 and RAID 10 devices of a server",
-        _small_buffers,
-        recommended("socket-buffers-8m", "beegfs.storagebench"),
-        ("socket-buffers-8m: no (unfit)", "crosses the network"),
-    ),
-    Case(
-        "IOzone with one thread, whose file has three targets",
-        "S004: eight threads use 24 targets, and at least 11 threads are needed for all 33",
-        host,
-        reasoned("beegfs.stripes", "beegfs.iozone-seq,threads=1"),
-        ("2 such files at once", "at most 3 of 6 work"),
-    ),
-    Case(
-        "IOzone with 1,024 threads",
-        "S004: IOzone with 1 to 1,024 threads; most is read by 1,024",
-        host,
-        reasoned("beegfs.stripes", "beegfs.iozone-seq-read,threads=1024"),
-        ("With the declared 1,024 threads", "at most 6 of 6 work"),
-    ),
+    *DATA["CASES_2"],
     Case(
         "Storage targets on RAID 10 of four NVMe drives",
         "S004: RAID 0 writes 5.1 GB/s, RAID 10 3.4 GB/s and half of the capacity",
@@ -216,13 +170,7 @@ CASES: Final[tuple[Case, ...]] = (
         reasoned("beegfs.storage-on-mirror"),
         ("(info)", "3.4 GB/s", "5.1 and 5.5 GB/s", "loss of one drive loses the target"),
     ),
-    Case(
-        "Storage targets on RAID 0 of four NVMe drives, as the article has them",
-        "S004: three RAID 0 of four drives in each zone",
-        host,
-        found("beegfs.storage-on-mirror"),
-        ("no finding",),
-    ),
+    *DATA["CASES_3"],
     Case(
         "vm.zone_reclaim_mode = 2 in a file, every service bound to its zone",
         "S004: vm.zone_reclaim_mode = 2 on servers whose services are bound",
@@ -281,34 +229,7 @@ CASES: Final[tuple[Case, ...]] = (
         reasoned("advice.target-chooser"),
         ("advice.target-chooser", "benchmark", ":tuneTargetChooser=randomized"),
     ),
-    Case(
-        "An I/O scheduler in front of NVMe drives",
-        "S004: NVMe takes scheduling and queueing problems out of the block layer",
-        _scheduled,
-        planned_of(("block:nvme0n1",), "beegfs-nvme"),
-        ("block:nvme0n1:scheduler mq-deadline → none",),
-    ),
-    Case(
-        "A client with the file that BeeGFS' package brings",
-        "S004: connMaxInternodeNum is 24 for clients",
-        client_host,
-        found("beegfs.client-connections", "beegfs"),
-        ("(advice)", "/etc/beegfs/beegfs-client.conf:connMaxInternodeNum>=24"),
-    ),
-    Case(
-        "A client with InfiniBand and Ethernet that names no link",
-        "S004: clients have one InfiniBand link, and Ethernet for the private network",
-        client_host,
-        found("beegfs.client-interfaces", "beegfs"),
-        ("connInterfacesFile", "echo ib0 >"),
-    ),
-    Case(
-        "A file system with the default stripe pattern of 4 × 512 KiB",
-        "S004: the stripe count is 3, as a zone has three targets, and the chunk 2 MiB; 4 is the default",
-        client_host,
-        found("beegfs.client-stripes", "beegfs"),
-        ("--numtargets=3 --chunksize=2m",),
-    ),
+    *DATA["CASES_4"],
     Case(
         "A client with two file systems, one of which does not pass fsync on",
         "S004: beegfs-mounts.conf names beegfs-client-medium.conf and beegfs-client-small.conf",
@@ -337,17 +258,7 @@ CASES: Final[tuple[Case, ...]] = (
         found("beegfs.metadata-not-mirrored"),
         ("no finding",),
     ),
-    Case(
-        "A storage server: six RAID 0 of four drives with XFS, three on each node, a service for each",
-        "S004: each storage server has six RAID 0 groups of four drives, three storage targets for each zone, XFS",
-        host,
-        fact("beegfs"),
-        (
-            '"disks": ["nvme0n1", "nvme1n1", "nvme2n1", "nvme3n1"], "filesystem": "xfs", "level": "raid0"',
-            '"disks": ["nvme20n1", "nvme21n1", "nvme22n1", "nvme23n1"], "filesystem": "xfs", "level": "raid0"',
-        ),
-        ('"level": "raid1"', '"kind": "meta"'),
-    ),
+    *DATA["CASES_5"],
     Case(
         "The metadata server: six RAID 1 pairs with ext4 on node 0, three RAID 0 of four drives on node 1",
         "S004: twelve drives of zone 0 as six RAID 1 groups with ext4, those of zone 1 as three RAID 0 with XFS",
@@ -358,33 +269,7 @@ CASES: Final[tuple[Case, ...]] = (
             '"disks": ["nvme12n1", "nvme13n1", "nvme14n1", "nvme15n1"], "filesystem": "xfs", "level": "raid0"',
         ),
     ),
-    Case(
-        "The zones of a server: 24 drives, a link each",
-        "S004: each processor has twelve NVMe drives and one InfiniBand adapter",
-        host,
-        fact("numa"),
-        ('"id": 0', '"id": 1', '"balancing": 0'),
-    ),
-    Case(
-        case="One storage server: six targets behind two links",
-        article="S004: 24 drives of 3.2 and 1.3 GB/s, two x16 cards, two EDR links of 12.4 GB/s",
-        host=storage,
-        ask=limited_host(beegfs_server.volumes()),
-        says=(
-            "drives and volumes 76,800 31,200",
-            "PCI Express 31,504 31,504",
-            "links (binds) 24,842 24,842",
-            "next: PCI Express, 31,504 MB/s (27 % higher)",
-        ),
-    ),
-    Case(
-        case="The metadata server: three storage targets behind one link",
-        article="S004: 12 drives hold metadata and 12 storage targets; 11 links serve the storage targets of 6 servers",
-        host=metadata,
-        ask=limited_host(beegfs_server.volumes()),
-        says=("drives and volumes 38,400 15,600", "12,421 MB/s, bound by links (ib1)"),
-        never=("ib0",),
-    ),
+    *DATA["CASES_6"],
     Case(
         case="The cluster: five storage servers and the metadata server",
         article="S004: drives 422 and 172 GB/s, network 136.4 GB/s, which limits; 132 and 121 GB/s measured are 97 and "

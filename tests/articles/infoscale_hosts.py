@@ -8,40 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 from advisor.host import Completed, Host
 from tests.articles.openfiler import Machine
+from tests.cases import read_cases
 
 KERNEL = "3.10.0-1062.el7.x86_64"
 HEAD = "DEVICE       TYPE            DISK         GROUP        STATUS\n"
-MIRRORED = (
-    f"{HEAD}xvdb         auto:cdsdisk    xvdb         datadg       online exported shared\n"
-    "south_xvdb   auto:cdsdisk    south_xvdb   datadg       online remote shared\n"
-)
+DATA = read_cases(__file__)
+
+MIRRORED = DATA["MIRRORED"]
 SHARED = f"{HEAD}xvdb         auto:cdsdisk    xvdb         datadg       online shared\n"
 LOCAL = f"{HEAD}xvdb         auto:cdsdisk    xvdb         datadg       online\n"
-SYSCTL: Mapping[str, str] = {
-    "net/core/rmem_default": "212992",
-    "net/core/rmem_max": "212992",
-    "net/core/wmem_default": "212992",
-    "net/core/wmem_max": "212992",
-    "net/core/optmem_max": "20480",
-    "net/ipv4/tcp_rmem": "4096\t131072\t6291456",
-    "net/ipv4/tcp_wmem": "4096\t16384\t4194304",
-    "net/ipv4/tcp_mem": "90000\t120000\t180000",
-    "net/ipv4/udp_mem": "180000\t240000\t360000",
-    "net/ipv4/ip_local_port_range": "32768\t60999",
-    "net/ipv4/ip_local_reserved_ports": "",
-}
-FLOW = """\
-Current LLT flow control values (in packets):
-  lowwater = 800
-  highwater = {0}
-  rportlowwater = 800
-  rporthiswater = {1}
-  largepktlen = 1024
-  window = 50
-  ackval = 10
-  sws = 40
-  linkburst = 32
-"""
+SYSCTL: Mapping[str, str] = DATA["SYSCTL"]
+FLOW = DATA["FLOW"]
 
 
 def node(

@@ -8,6 +8,7 @@ from typing import Final
 from advisor.host import Host
 from tests import vxvm
 from tests.articles.table import Case, fact, found, limited
+from tests.cases import read_cases
 from tests.facts.storage import Tree
 from tests.vxvm import answer, dco, group, listed, mount, nvme, nvme_lines, plex, stripe, subdisk, volume, vxprint
 
@@ -84,82 +85,6 @@ def without_root() -> Host:
     return _node(1).host(is_root=False)
 
 
-VOLUMES: Final = (
-    Case(
-        "a single node with a striped volume of VxVM below /data",
-        "S001: VxVM and VxFS on the disks of the instance",
-        striped(4, 4),
-        limited("/data"),
-        ("datadg/vol01: raid0 of nvme0n1, nvme1n1, nvme2n1, nvme3n1",),
-    ),
-    Case(
-        "the same, VxFS reading one column ahead",
-        "S001: the storage is VxFS; its vendor sets read_nstream to the number of columns",
-        striped(4, 1),
-        found("vxfs.streams-off-stripes"),
-        ("read_pref_io=65536,read_nstream=4",),
-    ),
-    Case(
-        "the same, with the values that VxFS takes from the stripes",
-        "S001: the storage is VxFS; its vendor sets read_nstream to the number of columns",
-        striped(4, 4),
-        found("vxfs.streams-off-stripes"),
-        ("no finding",),
-    ),
-    Case(
-        "FSS: a plex here and a plex on the peer's disk",
-        "S001: the disks of the nodes are mirrored to each other over LLT",
-        shared(with_log=True),
-        limited("/data"),
-        ("datadg/vol01: raid1 of nvme0n1, node2_nvme0_0",),
-    ),
-    Case(
-        "the same, as a fact",
-        "S001: the disks of the nodes are mirrored to each other over LLT",
-        shared(with_log=True),
-        fact("arrays"),
-        ('"level": "raid1"', '"members": ["nvme0n1"]', '"remote": "node2_nvme0_0"', '"state": "active"'),
-    ),
-    Case(
-        "FSS on EBS volumes: the mirror lies on the peer's disk",
-        "S001: the disks of the nodes are mirrored to each other over LLT",
-        shared(with_log=True, model=_EBS),
-        found("arrays.redundant-on-ebs"),
-        ("no finding",),
-    ),
-    Case(
-        "a mirror of two EBS volumes of one node",
-        "S004: EBS replicates each volume already",
-        local_mirror,
-        found("arrays.redundant-on-ebs"),
-        ("raid0",),
-    ),
-    Case(
-        "FSS without a DCO",
-        "S001: the disks of the nodes are mirrored to each other over LLT",
-        shared(with_log=False),
-        found("vxvm.mirror-without-log"),
-        ("vxsnap -g datadg prepare vol01",),
-    ),
-    Case(
-        "FSS after the peer's plex was detached",
-        "S001: the disks of the nodes are mirrored to each other over LLT",
-        shared(with_log=True, plex_state="IOFAIL"),
-        found("arrays.degraded"),
-        ("arrays.degraded (critical)", "vxreattach"),
-    ),
-    Case(
-        "a node that is asked without root",
-        "S001: VxVM and VxFS on the disks of the instance",
-        without_root,
-        fact("arrays"),
-        ('"name": "datadg/vol01"', '"level": null', '"mountpoints": ["/data"]', '"manager": "vxvm"'),
-    ),
-    Case(
-        "its limits without root",
-        "S001: VxVM and VxFS on the disks of the instance",
-        without_root,
-        limited("/data"),
-        ("/data: no ceiling of it is known",),
-    ),
-)
+DATA = read_cases(__file__, Case, fact, found, limited, local_mirror, shared, striped, without_root)
+
+VOLUMES: Final = DATA["VOLUMES"]

@@ -7,22 +7,15 @@ import json
 from collections.abc import Mapping, Sequence
 
 from advisor.host import Host
+from tests.cases import read_cases
 from tests.facts.iscsi import IscsiTree
 from tests.threeware import Unit, add_card, add_disk
 
 IQN = "iqn.2006-01.com.openfiler:tsn.4f3a1c"
 SECRET = "Chap-Secret-1234"
-ISCSID = f"""\
-# iscsid.conf
-node.startup = automatic
-node.session.auth.password = {SECRET}
-node.session.timeo.replacement_timeout = 120
-node.session.cmds_max = 128
-node.session.queue_depth = 32
-node.session.iscsi.FirstBurstLength = 262144
-node.session.iscsi.MaxBurstLength = 16776192
-node.conn[0].iscsi.MaxRecvDataSegmentLength = 262144
-"""
+DATA = read_cases(__file__)
+
+ISCSID = DATA["ISCSID"]
 NEW_KERNEL = "5.14.0-427.13.1.el9_4.x86_64"
 RHEL_8 = "4.18.0-553.el8_10.x86_64"
 RHEL_5 = "2.6.18-419.el5"

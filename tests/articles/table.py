@@ -36,14 +36,11 @@ from advisor.rules.registry import judge
 from advisor.sizing.demand import parse_demand
 from advisor.sizing.search import SizeQuestion, parse_layouts
 from advisor.sizing.search import answer as size
+from tests.cases import read_cases
 
-SYSTEMS: Final[Mapping[str, str]] = {
-    "infoscale": "InfoScale on cloud",
-    "iris": "InterSystems IRIS on cloud volumes",
-    "iscsi": "iSCSI storage",
-    "beegfs": "BeeGFS on NVMe",
-    "ebs": "EBS volumes",
-}
+DATA = read_cases(__file__)
+
+SYSTEMS: Final[Mapping[str, str]] = DATA["SYSTEMS"]
 
 
 class Ask(NamedTuple):

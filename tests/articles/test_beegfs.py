@@ -22,6 +22,7 @@ from advisor.rules.beegfs_settings import AGREED
 from advisor.rules.beegfs_sizes import DEFAULTS, MIB, connection_bytes, stripe_counts, worker_bytes, workers
 from advisor.rules.locality_score import locality
 from tests.beegfs_server import server
+from tests.cases import read_cases
 
 DRIVE = Figures(3.2, 1.3)
 EDR_GB_PER_S = 12.4
@@ -115,18 +116,16 @@ def test_s004_three_targets_for_a_file_are_those_of_a_zone() -> None:
     assert stripe_counts(len(in_zone))[0] == STRIPE_COUNT
 
 
+DATA = read_cases(__file__)
+
+
 def test_s004_kernel_settings_are_the_profile_s() -> None:
     """Row "004,sysctl": dirty 5 and 20, min_free 262144, vfs_cache_pressure 50, numa_balancing 0. zone_reclaim_mode 2
     and (row "004,THP") huge pages off are contradicted by BeeGFS' guide, and only set where they are asked for."""
     profile = load("beegfs-nvme")
     wanted = {one.tunable: one.value for one in profile.tunables}
     assert {f"sysctl:{key}": str(value) for key, value in AGREED.items()}.items() <= wanted.items()
-    assert AGREED == {
-        "vm.dirty_background_ratio": 5,
-        "vm.dirty_ratio": 20,
-        "vm.min_free_kbytes": 262_144,
-        "vm.vfs_cache_pressure": 50,
-    }
+    assert DATA["s004_kernel_settings_are_the_profile"] == AGREED
     assert wanted["sysctl:kernel.numa_balancing"] == "0"
     for tunable, parameter, article in (
         ("sysctl:vm.zone_reclaim_mode", "zone_reclaim", "2"),
@@ -151,16 +150,7 @@ def test_s004_workers_and_connections() -> None:
     assert worker_bytes(workers=32 * 6, buffer_bytes=4 * MIB) == 1.5 * 1024 * MIB
 
 
-@pytest.mark.parametrize(
-    ("name", "block_bytes", "pattern"),
-    [
-        ("beegfs.iozone-seq", 1 << 20, "write"),
-        ("beegfs.iozone-seq-read", 1 << 20, "read"),
-        ("beegfs.iozone-rand", 4 << 10, "randread"),
-        ("beegfs.iozone-rand-write", 4 << 10, "randwrite"),
-        ("beegfs.dd", 1 << 20, "write"),
-    ],
-)
+@pytest.mark.parametrize(("name", "block_bytes", "pattern"), DATA["s004_its_benchmarks_are_workloads"])
 def test_s004_its_benchmarks_are_workloads(name: str, block_bytes: int, pattern: str) -> None:
     """Row "004,bench": IOzone -r 1m and -r 4K, dd with 1 MiB."""
     (section,) = WORKLOADS[name].sections

@@ -24,6 +24,7 @@ from advisor.rules.mtu import LLT_UDP_MTU, fragments
 from advisor.rules.queries import largest_mtu
 from advisor.rules.registry import judge
 from advisor.tunables import parse_tunable
+from tests.cases import read_cases
 from tests.recommend.test_infoscale import FSS_TCP, NARROW, OPEN, of
 from tests.report import plans
 from tests.rules.build import facts, link, on_cloud
@@ -31,15 +32,9 @@ from tests.rules.build import facts, link, on_cloud
 USUAL_DEFAULT: Final = 212_992
 PAPER_LOCAL_IOPS: Final = 2000
 """A single node, and a shared disk: 4 KiB random, half reads (about, from a chart)."""
-SYSCTL_BLOCK: Final = """\
-net.core.rmem_default=8388608
-net.core.wmem_default=8388608
-net.core.rmem_max=8388608
-net.core.wmem_max=8388608
-net.core.optmem_max=8388608
-net.ipv4.tcp_rmem="4096 87380 8388608"
-net.ipv4.tcp_wmem="4096 65536 8388608"
-"""
+DATA = read_cases(__file__, FSS_TCP=FSS_TCP, OPEN=OPEN)
+
+SYSCTL_BLOCK: Final = DATA["SYSCTL_BLOCK"]
 
 
 def test_s000_s001_env() -> None:
@@ -84,15 +79,7 @@ def test_s000_s001_cpu() -> None:
     assert (found.evidence["expected_cpu_percent"], found.evidence["expected_iops_share"]) == (2, 0.5)
 
 
-@pytest.mark.parametrize(
-    ("workload", "fits"),
-    [
-        ("access=sequential,transport=tcp,replication=sync", "yes"),
-        ("write=80%,transport=tcp,replication=sync", "yes"),
-        ("block=8k,access=sequential,write=50%,transport=tcp,replication=sync", "yes"),
-        ("block=512,write=80%,transport=tcp,replication=sync", "no"),
-    ],
-)
+@pytest.mark.parametrize(("workload", "fits"), DATA["s000_s001_rule_mtu"])
 def test_s000_s001_rule_mtu(workload: str, fits: str, tmp_path: Path) -> None:
     """Row "000/001,rule MTU": batch, sequential, many writes, blocks of 8 KiB on 1500; worse for small writes."""
     assert of(tmp_path, workload, FSS_TCP, "jumbo-frames").fits == fits
@@ -121,14 +108,7 @@ def test_s000_s001_rule_llt(tmp_path: Path) -> None:
     assert (LLT_SHARE, "llt-memory" in load("infoscale-fss-zones").guards) == (0.05, True)
 
 
-@pytest.mark.parametrize(
-    ("workload", "parts", "best"),
-    [
-        ("fss-tcp", FSS_TCP, "infoscale-fss-tcp"),
-        ("fss-udp", OPEN, "infoscale-fss-udp"),
-        ("fss-cross-zone", OPEN, "infoscale-fss-zones"),
-    ],
-)
+@pytest.mark.parametrize(("workload", "parts", "best"), DATA["s000_s001_best_per_case"])
 def test_s000_s001_best_per_case(workload: str, parts: dict[str, Any], best: str, tmp_path: Path) -> None:
     """Row "000/001,best per case": TCP in one zone the MTU, UDP in one zone the buffers, across zones LLT's marks."""
     made = of(tmp_path, workload, parts, best)

@@ -28,6 +28,7 @@ from advisor.rules.contradictions import R5B_LIMIT
 from advisor.rules.iris import ARTICLE_STRIPE_BYTES
 from advisor.rules.registry import judge
 from advisor.rules.workload import WORKLOADS, parse_workload
+from tests.cases import read_cases
 from tests.limits.hosts import EBS, array, disk, facts, mounted
 from tests.rules.build import facts as calm
 from tests.rules.build import replaced
@@ -166,16 +167,11 @@ def test_s002_the_cache_is_75_percent_of_the_memory_in_294_912_huge_pages() -> N
     assert wanted * (2 << 20) < HUGE_PAGE_SHARE * HOST_BYTES
 
 
+DATA = read_cases(__file__, Iris, parse_cpf, CPF=CPF)
+
+
 def host_of_the_article() -> Any:
-    one = Iris(
-        "LIVE",
-        "/usr/irissys",
-        "2023.2.0.204.0",
-        running=True,
-        mirror="",
-        cpf="/usr/irissys/iris.cpf",
-        settings=parse_cpf(CPF),
-    )
+    one = DATA["host_of_the_article"]
     memory = replaced(calm().memory, {"total_bytes": HOST_BYTES, "default_hugepage_bytes": 2 << 20})
     return calm(iris=(one,), memory=memory)
 

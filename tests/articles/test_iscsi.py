@@ -24,6 +24,7 @@ from advisor.rules import controllers
 from advisor.rules.controllers import gain_percent
 from advisor.rules.iscsi import disk_test_bytes
 from advisor.rules.registry import judge
+from tests.cases import read_cases
 from tests.limits import hosts
 from tests.rules.build import array, facts
 from tests.rules.cases_iscsi import exports
@@ -34,12 +35,9 @@ GIB: Final = 1 << 30
 # Latency in ms, IO/s and MB/s of the article's tables, in the order of their lines.
 Row = tuple[float, float, float]
 PATTERNS: Final = ("iometer.maxtp-r100", "iometer.reallife", "iometer.maxtp-rw50", "iometer.rnd8k-r70")
-TABLES: Final[dict[str, tuple[Row, Row, Row, Row]]] = {
-    "003,step1": ((14.6, 4096.1, 128.0), (412.3, 141.4, 1.1), (13.4, 4302.2, 134.4), (546.1, 107.6, 0.8)),
-    "003,step2": ((4.69, 12624.71, 394.52), (318.66, 181.52, 1.42), (8.08, 7030.93, 219.72), (369.51, 150.26, 1.17)),
-    "003,RAID10 x4": ((4.93, 12089.4, 377.79), (333.02, 171.66, 1.34), (8.15, 6857.19, 214.29), (454.2, 129.76, 1.01)),
-    "003,RAID10 x8": ((4.8, 12331.0, 385.3), (443.6, 138.0, 1.1), (9.1, 6305.3, 197.0), (504.0, 121.4, 0.9)),
-}
+DATA = read_cases(__file__)
+
+TABLES: Final[dict[str, tuple[Row, Row, Row, Row]]] = DATA["TABLES"]
 EVERY: Final = [
     (name, pattern, *row) for name, rows in TABLES.items() for pattern, row in zip(PATTERNS, rows, strict=True)
 ]

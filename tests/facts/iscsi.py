@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
+from tests.cases import read_cases
 from tests.facts.storage import Tree
 
 TARGET = "iqn.2004-04.com.example:storage.disk1"
 SECRET = "Chap-Secret-1234"
-RECORD = f"""\
-# BEGIN RECORD 2.1.8
-node.name = {TARGET}
-node.tpgt = 1
-node.startup = automatic
-iface.iscsi_ifacename = default
-iface.net_ifacename = <empty>
-node.conn[0].address = 10.0.0.20
-node.session.auth.authmethod = CHAP
-node.session.auth.username = host7
-node.session.auth.password = {SECRET}
-node.session.timeo.replacement_timeout = 120
-node.session.cmds_max = 128
-node.session.queue_depth = 32
-node.session.iscsi.FirstBurstLength = 262144
-node.conn[0].iscsi.HeaderDigest = None
-# END RECORD
-"""
-CONF = f"""\
-# iscsid.conf
-#node.session.cmds_max = 4096
-node.session.timeo.replacement_timeout = 120
-node.session.cmds_max = 100
-node.session.queue_depth = 32
-discovery.sendtargets.auth.password = {SECRET}
-"""
+DATA = read_cases(__file__)
+
+RECORD = DATA["RECORD"]
+CONF = DATA["CONF"]
 
 
 class IscsiTree(Tree):

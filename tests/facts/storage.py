@@ -5,27 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
+from tests.cases import read_cases
 
-QUEUE = {
-    "scheduler": "[none] mq-deadline kyber",
-    "rotational": "0",
-    "nr_requests": "1023",
-    "read_ahead_kb": "128",
-    "max_sectors_kb": "128",
-    "max_hw_sectors_kb": "2048",
-    "rq_affinity": "1",
-    "nomerges": "0",
-    "add_random": "0",
-    "iostats": "1",
-    "write_cache": "write through",
-    "optimal_io_size": "0",
-    "minimum_io_size": "512",
-    "logical_block_size": "512",
-    "physical_block_size": "512",
-    "io_timeout": "30000",
-    "io_poll": "0",
-    "zoned": "none",
-}
+DATA = read_cases(__file__)
+
+QUEUE = DATA["QUEUE"]
 
 
 class Tree:

@@ -11,16 +11,14 @@ from advisor.facts.host_facts import scan
 from advisor.host import tree_host
 from advisor.report.picture.page import picture_page
 from advisor.report.picture.text import picture_text
+from tests.cases import read_cases
 from tests.rules import build
 from tests.trees import make_tree
 
 DEVICES = "/sys/bus/pci/devices"
-NODES = {
-    "/sys/devices/system/node/online": "0-1\n",
-    "/sys/devices/system/node/node0/cpulist": "0-1\n",
-    "/sys/devices/system/node/node1/cpulist": "2-3\n",
-    "/sys/devices/system/cpu/online": "0-3\n",
-}
+DATA = read_cases(__file__)
+
+NODES = DATA["NODES"]
 
 
 def function(address: str, code: str, vendor: str, device: str, node: str = "1") -> dict[str, str]:
@@ -30,35 +28,13 @@ def function(address: str, code: str, vendor: str, device: str, node: str = "1")
     return {f"{place}/{name}": f"{value}\n" for name, value in (values | speeds).items()}
 
 
-@pytest.mark.parametrize(
-    ("code", "vendor", "device", "address", "kind"),
-    [
-        ("0x030200", "0x10de", "0x20b0", "0000:3b:00.0", "gpu"),
-        ("0x038000", "0x8086", "0x0bd5", "0000:3b:00.0", "gpu"),
-        ("0x030000", "0x10de", "0x2230", "0000:3b:00.0", "gpu"),
-        ("0x030000", "0x1a03", "0x2000", "0000:02:00.0", None),
-        ("0x030000", "0x102b", "0x0538", "0000:02:00.0", None),
-        ("0x120000", "0x1da3", "0x1020", "0000:02:00.0", "accelerator"),
-        ("0x0b4000", "0x8086", "0x4940", "0000:76:00.0", "quickassist"),
-        ("0x0b4000", "0x8086", "0x4941", "0000:76:00.1", None),
-        ("0x020000", "0x15b3", "0xa2d6", "0000:98:00.0", "dpu"),
-        ("0x020000", "0x15b3", "0xa2d6", "0000:98:00.1", None),
-        ("0x020000", "0x15b3", "0x101d", "0000:98:00.0", None),
-    ],
-)
+@pytest.mark.parametrize(("code", "vendor", "device", "address", "kind"), DATA["what_a_function"])
 def test_what_a_function_is(code: str, vendor: str, device: str, address: str, kind: str | None) -> None:
     assert kind_of_function(code, vendor, device, address) == kind
 
 
 def test_accelerators_of_a_host_with_their_node(tmp_path: Path) -> None:
-    files = {
-        **NODES,
-        **function("0000:3b:00.0", "0x030200", "0x10de", "0x20b0", "0"),
-        **function("0000:d8:00.0", "0x030200", "0x10de", "0x20b0"),
-        **function("0000:02:00.0", "0x030000", "0x1a03", "0x2000"),
-        **function("0000:76:00.0", "0x0b4000", "0x8086", "0x4940", "-1"),
-        **function("0000:77:00.0", "0x0b4000", "garbage", "0x4940"),
-    }
+    files = DATA["accelerators_of_a_host_with_their"]
     driver = {f"{DEVICES}/0000:3b:00.0/driver": "../../../bus/pci/drivers/nvidia"}
     found = scan(tree_host(str(make_tree(tmp_path, files, driver)))).accelerators
     assert [(one.address, one.kind, one.ids, one.driver, one.numa_node) for one in found] == [

@@ -28,6 +28,7 @@ from advisor.facts.zfs import ZPOOL, ZfsPool, read_zfs_pools
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
 from advisor.host.ethtool import best_mode_mbps
 from advisor.host.nvme_log import pack_identify
+from tests.cases import read_cases
 from tests.rules.build import disk, link
 
 
@@ -60,6 +61,9 @@ def test_ports_of_fibre_channel() -> None:
     assert parse_fc_speeds("4 Gbit, x Gbit, 8 Gbit") == (4, 8)
 
 
+DATA = read_cases(__file__)
+
+
 def test_a_lun_names_its_port_and_its_access_state() -> None:
     place = "/sys/devices/pci0000:00/0000:00:03.0/host1/rport-1:0-2/target1:0:0/1:0:0:0"
     inquiry = bytes([0, 0, 6, 0x12, 0x20, 0x30]) + b"VENDOR".ljust(30)
@@ -74,24 +78,12 @@ def test_a_lun_names_its_port_and_its_access_state() -> None:
     data = {path: text if isinstance(text, bytes) else text.encode() for path, text in files.items()}
     links = {"/sys/block/sdb": f"..{place.removeprefix('/sys')}/block/sdb"}
     found = read_disks(Host(MemoryFiles(data, links), RecordedCommands({})), Unknowns())[0]
-    assert dict(found.detail) == {
-        "transport": "fc",
-        "remote_port": "rport-1:0-2",
-        "queue_depth": "64",
-        "handler": "alua",
-        "access_state": "active/optimized",
-        "tpgs": "implicit and explicit",
-    }
+    assert dict(found.detail) == DATA["a_lun_names_its_port_and_its_access"]
     assert found.queue["discard_max_bytes"] == "0"
 
 
 def test_queues_of_nvme_over_tcp() -> None:
-    files = {
-        "/sys/block/nvme0n1/size": "2000\n",
-        "/sys/block/nvme0n1/device/transport": "tcp\n",
-        "/sys/block/nvme0n1/device/queue_count": "5\n",
-        "/sys/block/nvme0n1/device/sqsize": "127\n",
-    }
+    files = DATA["queues_of_nvme_over_tcp"]
     found = read_disks(host_of(files), Unknowns())[0].detail
     assert (found["transport"], found["queue_count"], found["sqsize"]) == ("tcp", "5", "127")
 
@@ -99,12 +91,7 @@ def test_queues_of_nvme_over_tcp() -> None:
 def test_options_of_dm_crypt() -> None:
     head = "luks-1: 0 2097152 crypt aes-xts-plain64 :64:logon:cryptsetup:x 0 259:1 32768"
     table = f"{head} 2 allow_discards no_read_workqueue\n"
-    files = {
-        "/sys/block/dm-0/dm/uuid": "CRYPT-LUKS2-0123-luks-1\n",
-        "/sys/block/dm-0/dm/name": "luks-1\n",
-        "/sys/block/dm-0/slaves/nvme0n1p2/uevent": "",
-        "/sys/block/dm-1/dm/uuid": "LVM-x\n",
-    }
+    files = DATA["options_of_dm_crypt"]
     unknown = Unknowns()
     assert read_encrypted(host_of(files, {("dmsetup", "table"): table}), unknown) == (
         EncryptedDevice("luks-1", "dm-0", ("nvme0n1p2",), ("allow_discards", "no_read_workqueue")),
@@ -117,29 +104,7 @@ def test_options_of_dm_crypt() -> None:
     assert list_crypt_options(("aes", "key", "0", "8:1", "0", "x", "no_read_workqueue")) == ()
 
 
-DMI = """\
-Memory Device
-\tSize: 32 GB
-\tLocator: CPU1_DIMM_A1
-\tBank Locator: NODE 1
-\tType: DDR5
-\tSpeed: 4800 MT/s
-\tSerial Number: 12345
-\tConfigured Memory Speed: 4400 MT/s
-
-Memory Device
-\tSize: No Module Installed
-\tLocator: CPU1_DIMM_A2
-
-Memory Device
-\tSize: 16384 MB
-\tLocator: A3
-\tSpeed: 2400 MHz
-\tConfigured Clock Speed: 2133 MHz
-
-Memory Device Mapped Address
-\tSize: 5 GB
-"""
+DMI = DATA["DMI"]
 
 
 def test_modules_of_memory() -> None:
@@ -194,14 +159,7 @@ def test_a_drive_with_a_better_format_says_so() -> None:
     assert formats_of(identify_page((0, 9, 2), (0, 12, 0)), Host(MemoryFiles({}), RecordedCommands({}))) == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("Configurations:          Next Boot\n        PCI_WR_ORDERING       per_mkey(0)\n", "per_mkey(0)"),
-        ("*       PCI_WR_ORDERING    per_mkey(0)   force_relax(1)   force_relax(1)\n", "force_relax(1)"),
-        ("-E- Unknown parameter\n", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "found"), DATA["write_ordering_of_an_adapter"])
 def test_write_ordering_of_an_adapter(text: str, found: str | None) -> None:
     assert parse_write_ordering(text) == found
     own = link("eth0", detail={"rdma_device": "mlx5_0"})

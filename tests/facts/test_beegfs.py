@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import msgspec
@@ -16,7 +15,8 @@ from advisor.facts.subnets import RULES, SharedSubnet, SubnetLink, parse_source_
 from advisor.host import Host
 from advisor.snapshot.archive import capture_host, open_snapshot, save_snapshot
 from tests import beegfs_server
-from tests.beegfs_server import CPUS, SOURCE_RULES, server, tree
+from tests.beegfs_server import CPUS, server, tree
+from tests.cases import read_cases
 from tests.facts.storage import Tree
 
 SINGLE = "/etc/beegfs/beegfs-storage.conf"
@@ -166,10 +166,10 @@ def test_interfaces_text() -> None:
     assert parse_interfaces_file("ib0\n# ib9\n\n ib1 10.0.0.1 4\n! eth0 * *\n*\nib0\n") == ("ib0", "ib1", "*")
 
 
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("4m", 4 << 20), ("512K", 512 << 10), ("8192", 8192), ("2MiB", 2 << 20), ("", None), ("-1", None), ("1.5m", None)],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("text", "size"), DATA["sizes"])
 def test_sizes(text: str, size: int | None) -> None:
     assert size_bytes(text) == size
 
@@ -211,17 +211,7 @@ def test_the_link_s_own_value_counts_where_it_is_larger() -> None:
     assert [(one.arp_ignore, one.rp_filter) for one in shared.links] == [(1, 0), (2, None)]
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        (json.dumps(beegfs_server.NO_RULES), False),
-        (json.dumps(SOURCE_RULES), True),
-        ("[]", False),
-        ("{}", None),
-        ("no json", None),
-        ("[" * 5000, None),
-    ],
-)
+@pytest.mark.parametrize(("text", "found"), [*DATA["routing_by_source"], ("[" * 5000, None)])
 def test_routing_by_source(text: str, found: bool | None) -> None:
     assert parse_source_rules(text) is found
 

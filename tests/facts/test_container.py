@@ -10,6 +10,7 @@ from advisor.facts.container import INITIAL, Container, read_container
 from advisor.facts.identity import read_identity
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, NoCommands
+from tests.cases import read_cases
 from tests.trees import host_of, make_tree
 
 OVERLAY = "30 29 0:40 / / rw,relatime - overlay overlay rw,lowerdir=/l\n"
@@ -35,38 +36,18 @@ def read(where: Path, mounts: str | None, own: str | None = "", files: dict[str,
     return read_container(host_of(make_tree(where, tree, {} if own is None else links)))
 
 
-@pytest.mark.parametrize(
-    ("mounts", "own", "files", "state", "manager"),
-    [
-        (DISK, "", {}, "host", None),
-        (DISK, "net", {}, "host", None),
-        (DISK, "net mnt", {"/.dockerenv": ""}, "host", None),
-        (OVERLAY, "", {}, "host", None),
-        (DISK, "user", {}, "container", None),
-        (DISK, "user", {"/.dockerenv": ""}, "container", None),
-        (DISK, "pid net", {}, "unknown", None),
-        (OVERLAY, "pid", {}, "container", None),
-        (DISK, "pid net", {"/.dockerenv": ""}, "container", "docker"),
-        (DISK, "pid", {"/run/.containerenv": ""}, "container", "podman"),
-        (DIRECTORY, "pid", {}, "container", None),
-        (SUBVOLUME, "pid", {}, "unknown", None),
-        (DEPLOYED, "pid", {}, "unknown", None),
-        (OVERLAY, "pid", {"/.dockerenv": ""}, "container", "docker"),
-        (OVERLAY, "pid user", {"/run/.containerenv": ""}, "container", "podman"),
-        (OVERLAY, "", {"/.dockerenv": ""}, "container", "docker"),
-        (DISK, "pid", {"/run/systemd/container": "lxc\n"}, "container", "lxc"),
-        (DIRECTORY, "pid", {"/run/host/container-manager": "systemd-nspawn\n"}, "container", "systemd-nspawn"),
-        (OVERLAY, "pid", {"/proc/self/cgroup": "0::/machine.slice/libpod-12.scope\n"}, "container", "podman"),
-        (DISK, "", {"/proc/self/cgroup": "0::/kubepods.slice/x\n"}, "host", None),
-        (DOCKER_BTRFS, "mnt net", {"/.dockerenv": ""}, "container", "docker"),  # docker run --pid=host
-        (PODMAN_VFS, "mnt", {"/run/.containerenv": ""}, "container", "podman"),
-        (DOCKER_BTRFS, "mnt", {}, "host", None),
-        (SUBVOLUME, "mnt", {"/.dockerenv": ""}, "host", None),
-        (DISK, None, {}, "unknown", None),
-        (None, None, {}, "unknown", None),
-        (OVERLAY, None, {"/.dockerenv": ""}, "container", "docker"),
-    ],
+DATA = read_cases(
+    __file__,
+    DEPLOYED=DEPLOYED,
+    DIRECTORY=DIRECTORY,
+    DOCKER_BTRFS=DOCKER_BTRFS,
+    OVERLAY=OVERLAY,
+    PODMAN_VFS=PODMAN_VFS,
+    SUBVOLUME=SUBVOLUME,
 )
+
+
+@pytest.mark.parametrize(("mounts", "own", "files", "state", "manager"), DATA["state"])
 def test_state(
     tmp_path: Path, mounts: str | None, own: str | None, files: dict[str, str], state: str, manager: str | None
 ) -> None:
@@ -117,16 +98,7 @@ def test_a_container_without_a_name_is_no_bare_metal(tmp_path: Path) -> None:
     assert read_identity(host, Unknowns()).virtualization == "container-other"
 
 
-@pytest.mark.parametrize(
-    ("environment", "manager"),
-    [
-        (b"TERM=linux\0container=lxc\0", "lxc"),
-        (b"container=systemd-nspawn\0", "systemd-nspawn"),
-        (b"NOT_container=lxc\0", None),
-        (b"container=$(reboot)\0", None),
-        (None, None),
-    ],
-)
+@pytest.mark.parametrize(("environment", "manager"), DATA["the_environment_of_the_first_process"])
 def test_the_environment_of_the_first_process_names_the_manager(environment: bytes | None, manager: str | None) -> None:
     """What LXC leaves where systemd does not run (Alpine): no session inherits it, and root alone may read it."""
     files = {"/proc/self/mountinfo": DISK.encode(), "/proc/sys/kernel/osrelease": b"6.12.1\n"}

@@ -20,6 +20,7 @@ from advisor.limits.paths import limits_of
 from advisor.planning.devices import explain_none_chosen, select_arrays
 from advisor.profiles.profile import Wanted
 from advisor.snapshot.archive import capture_host, open_snapshot
+from tests.cases import read_cases
 from tests.rules.build import disk, facts
 from tests.trees import host_of, make_command, make_tree
 
@@ -44,107 +45,16 @@ def storcli(**parts: Any) -> str:
     return json.dumps({"Controllers": [{"Command Status": status, "Response Data": data | parts}]})
 
 
-VOLUMES = json.dumps(
-    {
-        "Controllers": [
-            {
-                "Command Status": {"Controller": 0, "Status": "Success"},
-                "Response Data": {
-                    "/c0/v0": [{"DG/VD": "0/0", "TYPE": "RAID10", "Cache": "RWBD"}],
-                    "PDs for VD 0": [{"EID:Slt": "252:0"}],
-                    "VD0 Properties": {
-                        "Strip Size": "256 KB",
-                        "Span Depth": 4,
-                        "Number of Drives Per Span": 2,
-                        "OS Drive Name": "/dev/sda",
-                    },
-                },
-            }
-        ]
-    }
-)
+DATA = read_cases(__file__)
+
+VOLUMES = DATA["VOLUMES"]
 FAILED = json.dumps({"Controllers": [{"Command Status": {"Controller": 0, "Status": "Failure"}, "Response Data": {}}]})
 
-TW_SHOW = """
-Ctl   Model        (V)Ports  Drives   Units   NotOpt  RRate   VRate  BBU
-------------------------------------------------------------------------
-c0    9650SE-8LPML 8         8        2       1       1       1      OK
-"""
-TW_UNITS = """
-Unit  UnitType  Status         %RCmpl  %V/I/M  Stripe  Size(GB)  Cache  AVrfy
-------------------------------------------------------------------------------
-u0    RAID-10   OK             -       -       256K    7450.56   RiW    ON
-u1    RAID-6    DEGRADED       -       -       64K     5587.9    Ri     ON
-u2    SPARE     OK             -       -       -       1863.01   -      OFF
+TW_SHOW = DATA["TW_SHOW"]
+TW_UNITS = DATA["TW_UNITS"]
+TW_BATTERY = DATA["TW_BATTERY"]
 
-VPort Status         Unit Size      Type  Phy Encl-Slot    Model
-------------------------------------------------------------------------------
-p0    OK             u0   1.82 TB   SATA  0   -            MADE UP 2000
-p1    OK             u0   1.82 TB   SATA  1   -            MADE UP 2000
-p2    OK             u0   1.82 TB   SATA  2   -            MADE UP 2000
-p3    OK             u0   1.82 TB   SATA  3   -            MADE UP 2000
-"""
-TW_BATTERY = """
-Name  OnlineState  BBUReady  Status    Volt     Temp     Hours  LastCapTest
----------------------------------------------------------------------------
-bbu   On           Yes       OK        OK       OK       212    03-Jan-2012
-"""
-
-SSACLI_TEXT = """
-Smart Array P440ar in Slot 0 (Embedded)
-   Bus Interface: PCI
-   Slot: 0
-   Controller Status: OK
-   Firmware Version: 6.60
-   Cache Board Present: True
-   Cache Status: OK
-   Cache Ratio: 10% Read / 90% Write
-   Drive Write Cache: Disabled
-   No-Battery Write Cache: Disabled
-   Cache Backup Power Source: Batteries
-   Battery/Capacitor Count: 1
-   Battery/Capacitor Status: OK
-
-   Array: A
-      Interface Type: SAS
-      Status: OK
-
-      Logical Drive: 1
-         Size: 1.1 TB
-         Fault Tolerance: 1+0
-         Strip Size: 256 KB
-         Full Stripe Size: 512 KB
-         Status: OK
-         Caching:  Enabled
-         Disk Name: /dev/sda          Mount Points: None
-         Mirror Group 1:
-            physicaldrive 1I:1:1 (port 1I:box 1:bay 1, SAS HDD, 600 GB, OK)
-
-      physicaldrive 1I:1:1
-         Port: 1I
-         Interface Type: SAS
-         Rotational Speed: 10000
-      physicaldrive 1I:1:2
-         Port: 1I
-         Interface Type: SAS
-         Rotational Speed: 10000
-
-   Array: B
-      Interface Type: Solid State SATA
-
-      Logical Drive: 2
-         Fault Tolerance: 5
-         Strip Size: 128 KB
-         Status: Interim Recovery Mode
-         Caching:  Disabled
-         Disk Name: /dev/sdb
-
-      physicaldrive 2I:1:5
-         Interface Type: Solid State SATA
-
-   SEP (Vendor ID HPE, Model Smart Adapter) 379
-      Device Number: 379
-"""
+SSACLI_TEXT = DATA["SSACLI_TEXT"]
 
 
 def only(found: tuple[Controller, ...]) -> Controller:
@@ -164,46 +74,19 @@ def test_a_controller_of_storcli() -> None:
     assert (system.drives, system.media, system.chunk_bytes, system.device) == (2, "ssd", None, None)
 
 
-@pytest.mark.parametrize(
-    ("parts", "has", "protected"),
-    [
-        ({"Cachevault_Info": [{"State": "Failed"}]}, True, False),
-        ({"Cachevault_Info": [{"State": "Degraded(Need Attention)"}]}, True, False),
-        ({"Cachevault_Info": [{"State": "Whatever"}]}, True, None),
-        ({"Cachevault_Info": [{"Property": "State", "Value": "Optimal"}]}, True, True),
-        ({"Cachevault_Info": [], "BBU_Info": [{"State": "Optimal"}]}, True, True),
-        ({"Cachevault_Info": [], "BBU_Info": [{"Property": "Battery State", "Value": "Learning"}]}, True, False),
-        ({"Cachevault_Info": None}, False, False),
-        ({"Cachevault_Info": None, "HwCfg": {"BBU": "Present"}}, None, None),
-        ({"Cachevault_Info": None, "HwCfg": []}, None, None),
-    ],
-)
+@pytest.mark.parametrize(("parts", "has", "protected"), DATA["what_protects_the_cache"])
 def test_what_protects_the_cache(parts: dict[str, Any], has: bool | None, protected: bool | None) -> None:
     one = only(parse_storcli(storcli(**parts)))
     assert (one.has_protection, one.is_protected) == (has, protected)
 
 
-@pytest.mark.parametrize(
-    ("cache", "policy"),
-    [
-        ("NRWTD", "write-through"),
-        ("RWBC", "write-back"),
-        ("NRAWBD", "always-write-back"),
-        ("RFWBD", "always-write-back"),
-        ("ADRAWBD", "write-back"),
-        ("", None),
-        ("WB?", None),
-    ],
-)
+@pytest.mark.parametrize(("cache", "policy"), DATA["the_letters_of_the_cache"])
 def test_the_letters_of_the_cache(cache: str, policy: str | None) -> None:
     one = only(parse_storcli(storcli(**{"VD LIST": [{"DG/VD": "0/0", "Cache": cache}]})))
     assert one.volumes[0].write_policy == policy
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "null", "[]", "{}", '{"Controllers": 1}', '{"Controllers": [1, {"Response Data": 2}]}', FAILED, "[" * 90_000],
-)
+@pytest.mark.parametrize("text", [*DATA["what_is_no_answer_of_storcli"], "[" * 90_000])
 def test_what_is_no_answer_of_storcli(text: str) -> None:
     assert parse_storcli(text) == ()
     assert parse_storcli_volumes(text) == ()
@@ -221,14 +104,7 @@ def test_a_unit_of_tw_cli() -> None:
     assert parse_tw_cli_units("") == ((), None, None)
 
 
-@pytest.mark.parametrize(
-    ("line", "healthy"),
-    [
-        ("bbu   On           No        Charging  OK       OK       0      xx-xxx-xxxx", False),
-        ("bbu   On           Yes       WeakBat   OK       OK       0      xx-xxx-xxxx", False),
-        ("bbu   On           Yes       New       OK       OK       0      xx-xxx-xxxx", None),
-    ],
-)
+@pytest.mark.parametrize(("line", "healthy"), DATA["a_battery_that_is_not_well"])
 def test_a_battery_that_is_not_well(line: str, healthy: bool | None) -> None:
     battery = parse_tw_cli_units(TW_UNITS + line)[2]
     assert battery is not None
@@ -246,15 +122,7 @@ def test_a_controller_of_ssacli() -> None:
     assert (second.device, second.media, second.drives) == ("sdb", "ssd", 1)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "policy"),
-    [
-        ("No-Battery Write Cache: Disabled", "No-Battery Write Cache: Enabled", "always-write-back"),
-        ("10% Read / 90% Write", "100% Read / 0% Write", "write-through"),
-        ("Cache Status: OK", "Cache Status: Temporarily Disabled", "write-through"),
-        ("Caching:  Enabled", "Caching:  New Word", None),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "policy"), DATA["the_write_cache_of_ssacli"])
 def test_the_write_cache_of_ssacli(old: str, new: str, policy: str | None) -> None:
     assert only(parse_ssacli(SSACLI_TEXT.replace(old, new))).volumes[0].write_policy == policy
 

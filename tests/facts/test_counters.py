@@ -9,37 +9,18 @@ import pytest
 from advisor.facts.counters import Counters, parse_neighbour_stat, parse_paired, parse_softnet, read_counters
 from advisor.facts.unknown import Unknowns
 from advisor.host import tree_host
+from tests.cases import read_cases
 
-SNMP = """\
-Ip: Forwarding DefaultTTL InReceives FragCreates ReasmFails
-Ip: 1 64 1000 12 3
-Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors
-Udp: 5000 0 7 94 7 2
-"""
-NETSTAT = """\
-TcpExt: SyncookiesSent PruneCalled TCPRcvCollapsed ListenOverflows ListenDrops IPReversePathFilter
-TcpExt: 0 4 5 6 8 21
-"""
+DATA = read_cases(__file__, Counters)
+
+SNMP = DATA["SNMP"]
+NETSTAT = DATA["NETSTAT"]
 SNMP6 = (
     "Udp6InDatagrams                 \t100\nUdp6RcvbufErrors                \t1\nUdp6SndbufErrors                \t0\n"
 )
 SOFTNET = "00000011 00000002 00000001 00000000\n0000000f 00000000 00000003 00000000\n"
-ARP_CACHE = """\
-entries  allocs   destroys hash_grows lookups  table_fulls
-0000001c 00000bc2 00000ab6 00000000   00003b82 0000000a
-0000001c 000009c6 00000ace 00000001   00003122 00000002
-"""
-VMSTAT = """\
-nr_dirty 900
-nr_writeback 50
-nr_dirty_threshold 1000
-pgsteal_kswapd 4000
-pgsteal_direct 80
-compact_stall 7
-thp_fault_alloc 100
-thp_fault_fallback 20
-pswpout 33
-"""
+ARP_CACHE = DATA["ARP_CACHE"]
+VMSTAT = DATA["VMSTAT"]
 VMSTAT_OF_LINUX_3_10 = "pgsteal_kswapd_dma32 5\npgsteal_kswapd_normal 6\npgsteal_direct_normal 2\nallocstall 9\n"
 
 
@@ -55,29 +36,7 @@ def test_every_counter_is_read(tmp_path: Path) -> None:
     net = {"snmp": SNMP, "netstat": NETSTAT, "snmp6": SNMP6, "softnet_stat": SOFTNET, "stat/arp_cache": ARP_CACHE}
     tree(tmp_path, {"proc/vmstat": VMSTAT, **{f"proc/net/{name}": text for name, text in net.items()}})
     unknown = Unknowns()
-    assert read_counters(tree_host(str(tmp_path)), unknown) == Counters(
-        udp_received=5100,
-        udp_receive_buffer_errors=8,
-        udp_send_buffer_errors=2,
-        ip_fragments_created=12,
-        ip_reassembly_failures=3,
-        tcp_pruned=4,
-        tcp_collapsed=5,
-        listen_overflows=6,
-        softnet_processed=32,
-        softnet_dropped=2,
-        softnet_squeezed=4,
-        reverse_path_filtered=21,
-        neighbours=28,
-        neighbour_table_full=12,
-        reclaimed_directly_pages=80,
-        reclaimed_by_kswapd_pages=4000,
-        compaction_stalls=7,
-        huge_page_faults=120,
-        swapped_out_pages=33,
-        dirty_pages=950,
-        dirty_limit_pages=1000,
-    )
+    assert read_counters(tree_host(str(tmp_path)), unknown) == DATA["every_counter_is_read"]
     assert unknown.listed() == ()
 
 
@@ -99,17 +58,7 @@ def test_an_unreadable_table_is_noted(tmp_path: Path) -> None:
     assert [entry.fact for entry in unknown.listed()] == ["counters.snmp"]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Udp: A B\nUdp: 1 2\n", {"Udp": {"A": 1, "B": 2}}),
-        ("Udp: A B\nUdp: 1\n", {}),
-        ("Udp: A\nTcp: 1\n", {}),
-        ("Udp: A B\nUdp: x 2\n", {"Udp": {"B": 2}}),
-        ("Udp: A\nUdp: -1\n", {"Udp": {}}),
-        ("", {}),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), DATA["paired_lines"])
 def test_paired_lines(text: str, expected: dict[str, dict[str, int]]) -> None:
     assert parse_paired(text) == expected
 
@@ -125,15 +74,6 @@ def test_an_old_kernel_counts_by_zone(tmp_path: Path) -> None:
     assert counters.compaction_stalls is None
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (ARP_CACHE, (28, 12)),
-        ("entries  allocs\n00000003 00000000\n", (3, None)),
-        ("entries table_fulls\n00000003\n", (None, None)),
-        ("entries table_fulls\n-1 zz\n", (None, None)),
-        ("", (None, None)),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), DATA["neighbour_tables"])
 def test_neighbour_tables(text: str, expected: tuple[int | None, int | None]) -> None:
     assert parse_neighbour_stat(text) == expected

@@ -15,6 +15,7 @@ from advisor.facts.cpuinfo import Processor, parse_cpuinfo, parse_flags, parse_m
 from advisor.facts.cpulist import format_list
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, Missing, NoCommands, tree_host
+from tests.cases import read_cases
 from tests.trees import make_tree
 
 CPU = "/sys/devices/system/cpu"
@@ -210,14 +211,12 @@ def test_576_cpus_with_less_than_one_read_per_cpu() -> None:
     assert host.files.reads < 340
 
 
+DATA = read_cases(__file__, Processor)
+
+
 def test_kernel_without_lists(tmp_path: Path) -> None:
     """RHEL 5: CPU 0 cannot go offline and has no ``online`` file; CPU 3 is offline and has lost its topology."""
-    files = topology([[0], [1], [2]], [[0, 1, 2]], MASKS) | {
-        f"{CPU}/cpu1/online": "1\n",
-        f"{CPU}/cpu2/online": "1\n",
-        f"{CPU}/cpu3/online": "0\n",
-        f"{CPU}/cpuidle/current_driver": "none",
-    }
+    files = topology([[0], [1], [2]], [[0, 1, 2]], MASKS) | DATA["kernel_without_lists"]
     unknown = Unknowns()
     cpu = read_cpu(tree_host(str(make_tree(tmp_path, files))), unknown)
     assert (cpu.online, cpu.present, cpu.offline, cpu.threads, cpu.cores) == ("0-2", "0-3", "3", 3, 3)
@@ -276,17 +275,7 @@ def test_an_unreadable_status_makes_allowed_unknown() -> None:
 
 @pytest.mark.parametrize(
     "files",
-    [
-        {"/proc/self/cpuset": "/a/b\n", "/dev/cpuset/a/b/cpus": "1\n"},
-        {"/proc/self/cpuset": "/a", "/sys/fs/cgroup/cpuset/a/cpuset.cpus": "1"},
-        {"/proc/self/cgroup": "0::/a/b\n", "/sys/fs/cgroup/a/cpuset.cpus.effective": "1", "/sys/fs/cgroup/a/b/x": ""},
-        {"/proc/self/cgroup": "4:memory:/m\n3:cpuset,cpu:/a\n", "/dev/cpuset/a/cpuset.cpus": "1"},
-        {
-            "/proc/self/cpuset": "/a",
-            "/proc/mounts": "rootfs / rootfs rw 0 0\nnone /cs cgroup rw,cpuset 0 0\n",
-            "/cs/a/cpuset.effective_cpus": "1",
-        },
-    ],
+    DATA["allowed_by_cpuset"],
     ids=["cpuset file system", "cgroup 1", "cgroup 2, set in the parent", "by /proc/self/cgroup", "mounted elsewhere"],
 )
 def test_allowed_by_cpuset(files: dict[str, str]) -> None:
@@ -299,51 +288,15 @@ def test_no_cpuset_is_no_limit() -> None:
     assert found.is_absent
 
 
-X86 = """processor	: 1
-vendor_id	: GenuineIntel
-model		: 106
-model name	: Intel(R) Xeon(R)  Silver 4309Y CPU @ 2.80GHz
-physical id	: 1
-core id		: 7
-flags		: fpu cx8 lm
-
-"""
-S390 = """vendor_id       : IBM/S390
-# processors    : 2
-features	: esan3 zarch
-processor 0: version = FF,  identification = 1E41E8,  machine = 3906
-processor 1: version = FF,  identification = 1E41E8,  machine = 3906
-
-cpu number      : 0
-physical id     : 2
-core id         : 0
-cpu MHz dynamic : 5208
-
-cpu number      : 1
-physical id     : 3
-core id         : 1
-"""
+X86 = DATA["X86"]
+S390 = DATA["S390"]
 POWER = "processor\t: 8\ncpu\t\t: POWER9, altivec supported\nclock\t\t: 3783.0MHz\n\nmodel\t\t: 9006-22P\n"
 IA64 = "processor  : 3\nvendor     : GenuineIntel\narch       : IA-64\nfamily     : Itanium 2\nmodel      : 1\n"
 ARM64 = "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
 ARM32 = "processor\t: 0\nBogoMIPS\t: 38.40\n\nprocessor\t: 1\n\nHardware\t: BCM2709\nProcessor\t: ARMv7 rev 5 (v7l)\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "model", "processors"),
-    [
-        (X86, "Intel(R) Xeon(R)  Silver 4309Y CPU @ 2.80GHz", (Processor(1, 1, 7),)),
-        (S390, "IBM/S390 machine 3906", (Processor(0, 2, 0), Processor(1, 3, 1))),
-        (S390.partition("\n\n")[0], "IBM/S390 machine 3906", (Processor(0, None, None), Processor(1, None, None))),
-        (POWER, "POWER9, altivec supported", (Processor(8, None, None),)),
-        (IA64, "Itanium 2", (Processor(3, None, None),)),
-        (ARM64, "ARM Neoverse-N1", (Processor(0, None, None),)),
-        (ARM64.replace("0xd0c", "0xfff"), "ARM implementer 0x41 part 0xfff", (Processor(0, None, None),)),
-        (ARM32, "ARMv7 rev 5 (v7l)", (Processor(0, None, None), Processor(1, None, None))),
-        ("cpu\t\t: Fujitsu SPARC64 XIfx\n", "Fujitsu SPARC64 XIfx", ()),
-        ("", None, ()),
-    ],
-)
+@pytest.mark.parametrize(("text", "model", "processors"), DATA["cpuinfo_of_each_architecture"])
 def test_cpuinfo_of_each_architecture(text: str, model: str | None, processors: tuple[Processor, ...]) -> None:
     assert parse_model(text) == model
     assert parse_cpuinfo(text) == processors

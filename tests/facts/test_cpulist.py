@@ -10,25 +10,16 @@ from hypothesis import strategies as st
 
 from advisor.facts.cpulist import MAX_ID, fold_list, format_list, parse_list, parse_mask, read_ids, read_list
 from advisor.host import Missing, tree_host
+from tests.cases import read_cases
 from tests.trees import make_tree
 
 ids = st.frozensets(st.integers(0, 600))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", ()),
-        ("0", (0,)),
-        ("0-3,8", (0, 1, 2, 3, 8)),
-        ("8,0-3\n", (0, 1, 2, 3, 8)),
-        ("0-3,2-5", (0, 1, 2, 3, 4, 5)),
-        ("0-2\n\0", (0, 1, 2)),
-        ("0-7:2/4", (0, 1, 4, 5)),
-        ("0-575", tuple(range(576))),
-        (" 1 , 2 ", (1, 2)),
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("text", "expected"), [*DATA["list"], ("0-575", tuple(range(576)))])
 def test_list(text: str, expected: tuple[int, ...]) -> None:
     assert parse_list(text) == expected
 
@@ -42,18 +33,7 @@ def test_what_is_no_list(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", ()),
-        ("0", ()),
-        ("03", (0, 1)),
-        ("0x5", (0, 2)),
-        ("00000000,0000000f\n", (0, 1, 2, 3)),
-        ("0000,00000000,00000000,00ff00ff", (*range(8), *range(16, 24))),
-        ("1,00000000", (32,)),
-        ("1,0", (32,)),
-        ("00000001\0\0", (0,)),
-    ],
+    ("text", "expected"), [*DATA["mask"], ("0000,00000000,00000000,00ff00ff", (*range(8), *range(16, 24)))]
 )
 def test_mask(text: str, expected: tuple[int, ...]) -> None:
     assert parse_mask(text) == expected
@@ -112,23 +92,7 @@ def test_a_mask_stands_in_for_a_missing_list_only(tmp_path: Path) -> None:
     assert absent.is_absent
 
 
-@pytest.mark.parametrize(
-    ("text", "folded"),
-    [
-        ("", ""),
-        ("3", "3"),
-        ("0-63", "0-63"),
-        ("0-3,8", "0-3, 8"),
-        ("0,8,16", "0, 8, 16"),
-        ("0,8,16,24", "0, 8, 16 … 24"),
-        ("0-3,8-11,16-19,24-27,32-35", "0-3, 8-11, 16-19 … 32-35"),
-        ("0,8,16,24,25,33", "0, 8, 16, 24-25, 33"),
-        ("1,5,0-3", "0-3, 5"),
-        ("0,2,4,6,100,200", "0, 2, 4 … 6, 100, 200"),
-        ("0,3,7,9,11,13,15", "0, 3, 7, 9, 11 … 15"),
-        ("0-1,4,8,12,16", "0-1, 4, 8, 12 … 16"),
-    ],
-)
+@pytest.mark.parametrize(("text", "folded"), DATA["a_list_for_people_is_short_and_exact"])
 def test_a_list_for_people_is_short_and_exact(text: str, folded: str) -> None:
     assert fold_list(parse_list(text)) == folded
 

@@ -16,6 +16,7 @@ from advisor.facts.disks import Disk, kind_of, parse_scheduler, parse_vpd_serial
 from advisor.facts.unknown import Unknown, Unknowns
 from advisor.host import Host, MemoryFiles, Missing, NoCommands, live_host, tree_host
 from tests import captured
+from tests.cases import read_cases
 from tests.facts.storage import Tree
 from tests.trees import make_tree
 
@@ -146,18 +147,10 @@ def test_kinds(name: str, kind: str | None) -> None:
     assert kind_of(name) == kind
 
 
-@pytest.mark.parametrize(
-    ("path", "transport"),
-    [
-        ("/sys/devices/platform/host3/session1/target3:0:0/3:0:0:1/block/sdc", "iscsi"),
-        ("/sys/devices/pci0000:00/0000:5e:00.0/host1/rport-1:0-2/target1:0:0/1:0:0:5/block/sdd", "fc"),
-        ("/sys/devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block/sda", "sata"),
-        ("/sys/devices/pci0000:00/0000:3b:00.0/host1/port-1:0/end_device-1:0/target1:0:0/1:0:0:0/block/sda", "sas"),
-        ("/sys/devices/pci0000:00/0000:00:14.0/usb1/1-3/1-3:1.0/host6/target6:0:0/6:0:0:0/block/sde", "usb"),
-        ("/sys/devices/pci0000:00/0000:00:05.0/virtio2/host0/target0:0:0/0:0:0:0/block/sda", "virtio"),
-        ("/sys/devices/pci0000:17/0000:18:00.0/host0/target0:2:0/0:2:0:0/block/sda", None),
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("path", "transport"), DATA["how_scsi_disks_are_reached"])
 def test_how_scsi_disks_are_reached(path: str, transport: str | None) -> None:
     assert transport_of(path) == transport
 

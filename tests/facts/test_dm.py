@@ -25,6 +25,7 @@ from advisor.facts.storage import MAX_DEPTH, Stack
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Missing
 from tests import captured
+from tests.cases import read_cases
 from tests.facts.storage import Tree
 from tests.facts.test_md import scan
 from tests.facts.test_mdstat import command_texts
@@ -91,17 +92,10 @@ def test_a_raid_volume_on_hidden_images() -> None:
     assert array.numa_nodes == (0, 1)
 
 
-@pytest.mark.parametrize(
-    ("status", "state", "missing", "failed", "progress"),
-    [
-        ("ADA 8192/8192 idle 0 0 -", "degraded", 1, ("nvme1n1",), None),
-        ("DDA 8192/8192 idle 0 0 -", "failed", 2, ("nvme0n1", "nvme1n1"), None),
-        ("aaa 4096/8192 resync 0 0 -", "resyncing", 0, (), 50.0),
-        ("AaA 2048/8192 recover 0 0 -", "recovering", 1, (), 25.0),
-        ("AAA 2048/8192 check 0 0 -", "checking", 0, (), 25.0),
-        ("AAA", None, None, (), None),
-    ],
-)
+DATA = read_cases(__file__, ArrayShape, Completed, Missing, RaidStatus, VolumeName, uuid)
+
+
+@pytest.mark.parametrize(("status", "state", "missing", "failed", "progress"), DATA["health_of_a_raid_volume"])
 def test_health_of_a_raid_volume(
     status: str, state: str | None, missing: int | None, failed: tuple[str, ...], progress: float | None
 ) -> None:
@@ -122,14 +116,7 @@ def test_thin_volumes_and_their_pool() -> None:
     tree.dm(2, "vg0-pool-tpool", uuid(3, "tpool"), ("dm-0", "dm-1"))
     tree.dm(3, "vg0-pool", uuid(3, "pool"), ("dm-2",))
     tree.dm(4, "vg0-thin", uuid(4), ("dm-2",))
-    table = """\
-vg0-pool_tmeta: 0 8192 linear 259:0 2048
-vg0-pool_tdata: 0 8192 linear 259:0 9000
-vg0-pool_tdata: 8192 8192 linear 259:1 2048
-vg0-pool-tpool: 0 16384 thin-pool 253:0 253:1 512 0 0
-vg0-pool: 0 16384 linear 253:2 0
-vg0-thin: 0 16384 thin 253:2 1
-"""
+    table = DATA["thin_volumes_and_their_pool"]
     status = "vg0-pool-tpool: 0 16384 thin-pool 1 20/1024 38/126 - rw no_discard_passdown queue_if_no_space -\n"
     arrays = tables(tree, table, status)
     assert {name: array.level for name, array in arrays.items()} == {"vg0/pool": "thin-pool", "vg0/thin": "thin"}
@@ -146,12 +133,7 @@ def test_a_snapshot_and_its_origin() -> None:
     tree.dm(1, "vg0-data", uuid(1), ("dm-0",))
     tree.dm(2, "vg0-snap-cow", uuid(2, "cow"), ("nvme2n1",))
     tree.dm(3, "vg0-snap", uuid(2), ("dm-0", "dm-2"))
-    table = """\
-vg0-data-real: 0 8192 striped 2 128 259:0 2048 259:1 2048
-vg0-data: 0 8192 snapshot-origin 253:0
-vg0-snap-cow: 0 2048 linear 259:2 2048
-vg0-snap: 0 8192 snapshot 253:0 253:2 P 8
-"""
+    table = DATA["a_snapshot_and_its_origin"]
     arrays = tables(tree, table, "vg0-snap: 0 8192 snapshot Invalid\n")
     assert (arrays["vg0/data"].level, arrays["vg0/data"].data_disks) == ("striped", 2)
     assert arrays["vg0/data"].detail["snapshots"] == "yes"
@@ -213,20 +195,13 @@ def multipath(*, is_live: bool = False, is_root: bool = True) -> Tree:
     return tree
 
 
-MULTIPATH_TABLE = """\
-mpatha: 0 8192 multipath 2 queue_if_no_path pg_init_retries 1 alua 2 1 service-time 0 2 2 8:16 1 1 8:32 1 1 \
-service-time 0 2 2 8:48 1 1 8:64 1 1
-mpatha-part1: 0 4096 linear 253:0 2048
-"""
+MULTIPATH_TABLE = DATA["MULTIPATH_TABLE"]
 MULTIPATH_STATUS = (
     "mpatha: 0 8192 multipath 2 0 1 0 2 1 A 0 2 2 8:16 {} 0 0 1 8:32 A 0 0 1 E 0 2 2 8:48 {} 7 0 1 8:64 A 0 0 1\n"
 )
 
 
-@pytest.mark.parametrize(
-    ("states", "state", "failed"),
-    [(("A", "A"), "active", ()), (("A", "F"), "degraded", ("sdd",)), (("F", "F"), "degraded", ("sdb", "sdd"))],
-)
+@pytest.mark.parametrize(("states", "state", "failed"), DATA["a_multipath_map"])
 def test_a_multipath_map(states: tuple[str, str], state: str, failed: tuple[str, ...]) -> None:
     arrays = tables(multipath(), MULTIPATH_TABLE, MULTIPATH_STATUS.format(*states))
     assert list(arrays) == ["mpatha"]
@@ -278,13 +253,7 @@ def test_volumes_without_root_are_listed() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    [
-        (Completed(1, "", "Incompatible libdevmapper\n"), "dmsetup returned 1: Incompatible libdevmapper"),
-        (Missing("unreadable", "dmsetup did not answer within 10 s"), "dmsetup did not answer within 10 s"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "why"), DATA["a_table_that_cannot_be_had"])
 def test_a_table_that_cannot_be_had(answer: Completed | Missing, why: str) -> None:
     tree = drives()
     tree.dm(0, "vg0-data", uuid(1), ("nvme0n1",))
@@ -365,93 +334,27 @@ def test_captured_status() -> None:
     assert parse_dm_lines(command_texts()["dmsetup/DMSETUP_INFO_1.txt"]) == {}
 
 
-@pytest.mark.parametrize(
-    ("table", "shape"),
-    [
-        ("0 8 linear 8:0 0", ArrayShape("linear")),
-        ("0 8 striped 3 1024 8:0 0 8:16 0 8:32 0", ArrayShape("striped", 524288, 3, 3)),
-        (
-            "0 8 raid raid6_zr 1 128 5 - 8:0 - 8:16 - 8:32 - 8:48 - 8:64",
-            ArrayShape("raid6", 65536, 3, 5, (("layout", "raid6_zr"),)),
-        ),
-        ("0 8 raid raid1 3 0 region_size 4096 2 253:0 253:1 253:2 253:3", ArrayShape("raid1", None, None, 2)),
-        ("0 8 raid raid10 3 128 raid10_copies 2 4 - 8:0 - 8:16 - 8:32 - 8:48", ArrayShape("raid10", 65536, 2, 4)),
-        (
-            "0 8 raid raid10 5 128 raid10_copies 2 raid10_format far 4 - 8:0 - 8:16 - 8:32 - 8:48",
-            ArrayShape("raid10", 65536, 4, 4),
-        ),
-        ("0 8 raid raid0 1 128 2 - 8:0 - 8:16", ArrayShape("raid0", 65536, 2, 2)),
-        ("0 8 mirror disk 2 253:0 1024 3 8:0 0 8:16 0 8:32 0", ArrayShape("mirror", None, None, 3)),
-        ("0 8 writecache s 8:0 8:16 4096 0", ArrayShape("writecache", 4096)),
-        ("0 8 striped", ArrayShape("striped")),
-        ("0 8 raid", ArrayShape("raid")),
-        ("0 8 something new 1 2 3", ArrayShape("something")),
-        (
-            "0 8 linear 8:0 0\nx: 8 64 striped 2 8 8:0 0 8:16 0",
-            ArrayShape("striped", 4096, 2, 2, (("segments", "linear 1, striped 1"),)),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("table", "shape"), DATA["shapes"])
 def test_shapes(table: str, shape: ArrayShape) -> None:
     assert shape_of(parse_dm_lines(f"x: {table}\n")["x"]) == shape
 
 
-@pytest.mark.parametrize(
-    ("words", "status"),
-    [
-        ("raid5_ls 3 AAA 5/10 resync 0 0 -", RaidStatus("AAA", 50.0, "resync")),
-        ("raid1 2 Aa 0/0 frozen", RaidStatus("Aa", None, None)),
-        ("raid1 2", None),
-        ("raid1 2 x%& 1/2", None),
-    ],
-)
+@pytest.mark.parametrize(("words", "status"), DATA["raid_states"])
 def test_raid_states(words: str, status: RaidStatus | None) -> None:
     assert raid_status(tuple(words.split())) == status
 
 
-@pytest.mark.parametrize(
-    ("words", "status"),
-    [
-        ("2 253:2 253:3 1024/1024 1 AA 3 disk 253:1 A", RaidStatus("AA", 100.0, None)),
-        ("2 253:2 253:3 512/1024 1 AD 1 core", RaidStatus("AD", 50.0, "resync")),
-        ("2 253:2", None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("words", "status"), DATA["mirror_states"])
 def test_mirror_states(words: str, status: RaidStatus | None) -> None:
     assert mirror_status(tuple(words.split())) == status
 
 
-@pytest.mark.parametrize(
-    ("name", "volume"),
-    [
-        ("vg0-data", VolumeName("vg0", "data", "")),
-        ("docker--vg-docker--pool_tdata", VolumeName("docker-vg", "docker-pool_tdata", "")),
-        ("vg-pool-tpool", VolumeName("vg", "pool", "tpool")),
-        ("a---b", VolumeName("a-", "b", "")),
-        ("mpatha", None),
-        ("-x", None),
-        ("a-b-c-d", None),
-    ],
-)
+@pytest.mark.parametrize(("name", "volume"), DATA["names_of_volumes"])
 def test_names_of_volumes(name: str, volume: VolumeName | None) -> None:
     assert parse_volume_name(name) == volume
 
 
-@pytest.mark.parametrize(
-    ("mapping", "identity", "table", "role"),
-    [
-        ("vg-lv", uuid(1), "0 8 linear 8:0 0", "lvm"),
-        ("vg-lv_rimage_0", uuid(1), "0 8 linear 8:0 0", "hidden"),
-        ("vg-lv-real", uuid(1, "real"), "0 8 linear 8:0 0", "hidden"),
-        ("vg-p-tpool", uuid(1, "tpool"), "", "lvm"),
-        ("mpatha", "mpath-1", "", "multipath"),
-        ("old", "", "0 8 multipath 0 0 1 1 round-robin 0 1 1 8:0 1", "multipath"),
-        ("luks", "CRYPT-LUKS1-x", "0 8 crypt aes k 0 8:0 0", "layer"),
-        ("part", "part1-mpath-1", "0 8 linear 253:0 0", "layer"),
-        ("x", "", "", "layer"),
-    ],
-)
+@pytest.mark.parametrize(("mapping", "identity", "table", "role"), DATA["roles"])
 def test_roles(mapping: str, identity: str, table: str, role: str) -> None:
     targets = parse_dm_lines(f"x: {table}").get("x") if table else None
     assert role_of(mapping, identity, targets) == role

@@ -16,6 +16,7 @@ from advisor.host import DirectoryFiles, Host, LiveCommands, Missing
 from advisor.rules.registry import judge
 from advisor.snapshot.archive import capture_host, open_archive
 from tests import smart_documents as smart
+from tests.cases import read_cases
 from tests.facts.storage import Tree
 from tests.trees import STANDARD_PATH, make_command, make_tree
 
@@ -53,18 +54,10 @@ def test_a_sas_drive() -> None:
     assert parsed(smart.scsi(status=smart.TOO_HOT)).is_only_warning
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("", "no JSON"),
-        ("smartctl 6.6 2016-05-31 r4324\n=======> UNRECOGNIZED OPTION: json", "no JSON"),
-        ('{"smartctl": {"messages": [{"string": "x", "severity', "no JSON"),
-        ("[" * 100_000, "no JSON"),
-        ("[]", "no health"),
-        (smart.BEHIND_A_CONTROLLER, "DELL or MegaRaid controller"),
-        ('{"smartctl": {"messages": 1}, "smart_status": [], "nvme_smart_health_information_log": 3}', "no health"),
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("text", "why"), [*DATA["what_is_no_health_says_why"], ("[" * 100_000, "no JSON")])
 def test_what_is_no_health_says_why(text: str, why: str) -> None:
     found = parse_smartctl(text)
     assert isinstance(found, str)

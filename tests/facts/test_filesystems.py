@@ -22,26 +22,14 @@ from advisor.facts.filesystems import (
 )
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, LiveCommands, Missing, RecordedCommands, live_host, tree_host
+from tests.cases import read_cases
 from tests.facts.storage import Tree
 from tests.trees import make_command, make_tree
 
-XFS_INFO = """\
-meta-data=/dev/md0               isize=512    agcount=8, agsize=65408 blks
-         =                       sectsz=512   attr=2, projid32bit=1
-data     =                       bsize=4096   blocks=523264, imaxpct=25
-         =                       sunit=16     swidth=32 blks
-naming   =version 2              bsize=4096   ascii-ci=0, ftype=1
-log      =internal log           bsize=4096   blocks=2560, version=2
-         =                       sectsz=512   sunit=16 blks, lazy-count=1
-realtime =none                   extsz=4096   blocks=0, rtextents=0
-"""
-DUMPE2FS = """\
-Filesystem volume name:   span
-Block size:               4096
-Fragment size:            4096
-RAID stride:              16
-RAID stripe width:        32
-"""
+DATA = read_cases(__file__, Completed, Geometry, Missing)
+
+XFS_INFO = DATA["XFS_INFO"]
+DUMPE2FS = DATA["DUMPE2FS"]
 STAT = ("stat", "--file-system", "--format=%S %n", "--")
 
 
@@ -134,14 +122,7 @@ def test_a_superblock_needs_root() -> None:
     assert unknown == {"filesystems.md0.stripe_unit_bytes": "reading the superblock of ext4 needs root"}
 
 
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    [
-        (Completed(1, "", "dumpe2fs: Bad magic number"), "dumpe2fs returned 1: dumpe2fs: Bad magic number"),
-        (Missing("unreadable", "dumpe2fs did not answer within 10 s"), "dumpe2fs did not answer within 10 s"),
-        (Completed(0, "\0\0garbage", ""), "dumpe2fs returned 0: "),
-    ],
-)
+@pytest.mark.parametrize(("answer", "why"), DATA["a_superblock_that_cannot_be_read"])
 def test_a_superblock_that_cannot_be_read(answer: Completed | Missing, why: str) -> None:
     tree = striped()
     tree.answers[("dumpe2fs", "-h", "/dev/md0")] = answer
@@ -209,27 +190,12 @@ def test_mounts_that_cannot_be_read() -> None:
     assert scan(tree.host()) == ({}, {"filesystems": "/proc/self/mountinfo: does not exist"})
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (XFS_INFO, Geometry(4096, 65536, 131072)),
-        (XFS_INFO.replace("sunit=16     swidth=32", "sunit=0      swidth=0"), Geometry(4096, 0, 0)),
-        (XFS_INFO[:200], Geometry(4096)),
-        ("", Geometry()),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), DATA["xfs_info"])
 def test_xfs_info(text: str, expected: Geometry) -> None:
     assert parse_xfs_info(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (DUMPE2FS, Geometry(4096, 65536, 131072)),
-        ("Block size:               1024\n", Geometry(1024, 0, 0)),
-        ("dumpe2fs: Permission denied", Geometry()),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), DATA["dumpe2fs"])
 def test_dumpe2fs(text: str, expected: Geometry) -> None:
     assert parse_dumpe2fs(text) == expected
 

@@ -9,23 +9,17 @@ import pytest
 from advisor.facts.counters import parse_file_handles
 from advisor.facts.host_facts import scan
 from advisor.host import tree_host
+from tests.cases import read_cases
 from tests.trees import make_tree
 
 AGENT = {"/usr/bin/google_set_multiqueue": "#!/bin/bash\n"}
 CONFIG = "/etc/default/instance_configs.cfg"
 
 
-@pytest.mark.parametrize(
-    ("text", "handles"),
-    [
-        ("1024\t0\t9223372036854775807\n", 1024),
-        ("", None),
-        ("1024", None),
-        ("-1 0 5", None),
-        ("１ 0 5", None),
-        ("9" * 40 + " 0 5", None),
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("text", "handles"), DATA["file_handles"])
 def test_file_handles(text: str, handles: int | None) -> None:
     assert parse_file_handles(text) == handles
 
@@ -40,16 +34,7 @@ def test_memory_that_errs(tmp_path: Path) -> None:
     assert (memory.corrected_errors, memory.uncorrected_errors, memory.poisoned_bytes) == (7, 1, 8192)
 
 
-@pytest.mark.parametrize(
-    ("files", "sets"),
-    [
-        ({}, False),
-        (AGENT, True),
-        ({**AGENT, CONFIG: "[InstanceSetup]\nset_multiqueue = true\n"}, True),
-        ({**AGENT, CONFIG: "[InstanceSetup]\nset_multiqueue = false\n"}, False),
-        ({**AGENT, CONFIG: "# set_multiqueue = false\n"}, True),
-    ],
-)
+@pytest.mark.parametrize(("files", "sets"), DATA["whether_googles_agent_sets_queues"])
 def test_whether_googles_agent_sets_queues(tmp_path: Path, files: dict[str, str], sets: bool) -> None:
     host = tree_host(str(make_tree(tmp_path, {"/proc/x": "", **files})))
     assert scan(host).owners.cloud_multiqueue is sets

@@ -29,74 +29,18 @@ from advisor.facts.redaction import without_secrets
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
 from advisor.snapshot.archive import capture_host, open_snapshot
+from tests.cases import read_cases
 from tests.rules.build import link
 from tests.trees import host_of, make_command, make_tree
 
 HOSTS = "# written by the installer\n0 north\n 1 south\n1 again\nx 2\n"
-MOVING = """\
-include "types.cf"
+DATA = read_cases(__file__, Cloud, Completed, InfoScaleSigns, Missing, HOSTS=HOSTS)
 
-cluster pair (
-\tUserNames = { admin = hIJcIDjGIfHLgK }
-\tClusterAddress = "10.0.0.9"
-\tSecretKey = topsecret
-\t)
-system north (
-\t)
-system south (
-\tCapacity = { Units = 4 }
-\t)
-group app (
-\tSystemList = { north = 0, south = 1 }
-\t)
-\tEBSVol volume (
-\t\tVolumeId = vol-0123
-\t\t)
-\tDiskGroup data (
-\t\tDiskGroup = datadg
-\t\t)
-\tMount mnt (
-\t\tMountPoint = "/data"
-\t\tBlockDevice = "/dev/vx/dsk/datadg/vol1"
-\t\t)
-\tmnt requires data
-\t// CFSMount old (
-"""
-CLUSTER_VOLUMES = """\
-system north ( )
-system south ( )
-group cvm (
-\tParallel = 1
-\t)
-\tCVMCluster cvm_clus (
-\t\tCVMNodeId = { north = 0, south = 1 }
-\t\t)
-\tCFSMount mnt (
-\t\tBlockDevice = "/dev/vx/dsk/datadg/vol1"
-\t\tMountOpt @north = "rw"
-\t\t)
-\tAWSIP address (
-\t\tOverlayIP = "172.31.0.9"
-\t\tRouteTableIds = { rtb-1 }
-\t\t)
-"""
-LISTED = """\
-DEVICE       TYPE            DISK         GROUP        STATUS
-xvdb         auto:cdsdisk    xvdb         datadg       online exported shared
-south_xvdb   auto:cdsdisk    south_xvdb   datadg       online remote shared
-xvda         auto:none       -            -            online invalid
-"""
-SHARED = """\
-DEVICE       TYPE            DISK         GROUP        STATUS
-Array_004a   auto:cdsdisk    -            (GRP01)      online shared
-Array_0048   auto:cdsdisk    -            (vxfencoorddg) online
-"""
-UDP = """\
-set-node north
-set-cluster 7
-link link1 udp - udp 50000 - 10.0.1.1 -
-link link2 udp - udp 50001 - 10.0.2.1 -
-"""
+MOVING = DATA["MOVING"]
+CLUSTER_VOLUMES = DATA["CLUSTER_VOLUMES"]
+LISTED = DATA["LISTED"]
+SHARED = DATA["SHARED"]
+UDP = DATA["UDP"]
 TCP = "set-node north\nset-cluster 7\nlink link1 tcp - tcp 50000 - 10.0.1.1 -\n"
 LINKS = (link("eth1", addresses=("10.0.1.1/24",)), link("eth2", addresses=("10.0.2.1/24",)))
 AWS = Cloud("aws", "t2.large")
@@ -183,14 +127,7 @@ def test_vxdisk_list() -> None:
 
 @pytest.mark.parametrize(
     ("expected", "files", "disks", "cloud"),
-    [
-        ("single-node", {}, SHARED, None),
-        ("single-node", {LLTTAB: UDP, LLTHOSTS: "0 north\n"}, SHARED, None),
-        ("shared-disk", {LLTTAB: UDP, LLTHOSTS: HOSTS}, SHARED, None),
-        ("shared-disk", {LLTTAB: UDP, MAIN_CF: MOVING}, None, None),
-        ("fss-tcp", {LLTTAB: TCP, LLTHOSTS: HOSTS}, LISTED, None),
-        ("fss-udp", {LLTTAB: NEAR, LLTHOSTS: HOSTS}, LISTED, AWS),
-    ],
+    [*DATA["what_is_certain"], ("fss-udp", {LLTTAB: NEAR, LLTHOSTS: HOSTS}, LISTED, AWS)],
 )
 def test_what_is_certain(expected: str, files: dict[str, str], disks: str | None, cloud: Cloud | None) -> None:
     found, _ = read(files, disks, cloud)
@@ -203,20 +140,9 @@ def test_what_is_certain(expected: str, files: dict[str, str], disks: str | None
 @pytest.mark.parametrize(
     ("expected", "files", "disks", "cloud"),
     [
-        # Across zones: the subnets of AWS do not say that the other one is in another zone.
+        *DATA["what_stays_open"],
         (["fss-udp", "fss-zones"], {LLTTAB: FAR, LLTHOSTS: HOSTS}, LISTED, AWS),
-        # Outside of AWS a subnet may span zones.
-        (["fss-udp", "fss-zones"], {LLTTAB: NEAR, LLTHOSTS: HOSTS}, LISTED, Cloud("gcp", None)),
         (["fss-udp", "fss-zones"], {LLTTAB: UDP, LLTHOSTS: HOSTS}, LISTED, AWS),
-        # /etc/llttab alone does not say where the disks are.
-        (["shared-disk", "fss-udp", "fss-zones"], {LLTTAB: UDP, LLTHOSTS: HOSTS}, None, None),
-        (["shared-disk", "fss-tcp"], {LLTTAB: TCP, LLTHOSTS: HOSTS}, None, None),
-        (["shared-disk", "fss-udp", "fss-zones"], {LLTTAB: UDP, MAIN_CF: CLUSTER_VOLUMES}, None, None),
-        (["shared-disk", "fss-udp", "fss-zones"], {LLTTAB: UDP, MAIN_CF: MOVING + CLUSTER_VOLUMES}, None, None),
-        (["single-node", "shared-disk", "fss-udp", "fss-zones"], {LLTTAB: UDP}, None, None),
-        # That FSS over Ethernet is none of the five does not make the disks shared.
-        (["shared-disk"], {LLTTAB: UDP.replace("udp", "ether"), LLTHOSTS: HOSTS}, None, None),
-        ([], {LLTTAB: UDP.replace("udp", "ether"), LLTHOSTS: HOSTS}, LISTED, None),
     ],
 )
 def test_what_stays_open(expected: list[str], files: dict[str, str], disks: str | None, cloud: Cloud | None) -> None:
@@ -239,13 +165,7 @@ def test_a_seed_of_one_is_no_count_of_nodes() -> None:
     assert "single-node" not in left(two)
 
 
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (Completed(1, "", "VxVM vxdisk ERROR V-5-1-684 IPC failure: Configuration daemon is not accessible\n"), "684"),
-        (Missing("unreadable", "not permitted"), "not permitted"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "words"), DATA["a_volume_manager_that_does_not"])
 def test_a_volume_manager_that_does_not_answer_is_unknown_and_proves_nothing(
     answer: Completed | Missing, words: str
 ) -> None:
@@ -296,19 +216,7 @@ def test_to_know_more_rules_nothing_in(signs: InfoScaleSigns) -> None:
             assert recognised(signs).fits[name] == "no"
 
 
-@pytest.mark.parametrize(
-    ("signs", "expected"),
-    [
-        (InfoScaleSigns(True, ("udp",), True, "several-zones"), "fss-zones"),
-        (InfoScaleSigns(True, ("tcp",), True, "several-zones"), "fss-zones"),
-        (InfoScaleSigns(True, ("udp6",), True, "one-zone"), "fss-udp"),
-        (InfoScaleSigns(True, ("tcp",), True, "one-zone"), "fss-tcp"),
-        (InfoScaleSigns(True, ("ether",), False, None), "shared-disk"),
-        (InfoScaleSigns(False, ("ether",), True, None), "single-node"),
-        # Volumes of a cloud are not shared across zones.
-        (InfoScaleSigns(True, ("udp",), False, "several-zones"), None),
-    ],
-)
+@pytest.mark.parametrize(("signs", "expected"), DATA["the_five_by_their_signs"])
 def test_the_five_by_their_signs(signs: InfoScaleSigns, expected: str | None) -> None:
     assert recognised(signs).configuration == expected
 

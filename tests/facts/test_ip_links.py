@@ -21,6 +21,7 @@ from advisor.facts.link_tables import (
     place_addresses,
 )
 from tests.captured import captured_file
+from tests.cases import read_cases
 
 
 def entry(name: str, **more: object) -> dict[str, object]:
@@ -34,22 +35,10 @@ def info(kind: str, **data: object) -> dict[str, object]:
 # --- ip -j ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("more", "kind"),
-    [
-        ({}, "ethernet"),
-        ({"link_type": "loopback"}, "loopback"),
-        ({"link_type": "infiniband"}, "infiniband"),
-        ({"link_type": "infiniband", "linkinfo": info("ipoib", key="0x8001")}, "infiniband"),
-        ({"linkinfo": info("vlan", id=5)}, "vlan"),
-        ({"linkinfo": info("tun", type="tap")}, "tap"),
-        ({"link_type": "none", "linkinfo": info("tun", type="tun")}, "tun"),
-        ({"link_type": "gre", "linkinfo": info("gre")}, "gre"),
-        ({"link_type": "ipip", "linkinfo": info("ipip")}, "ipip"),
-        ({"linkinfo": {"info_slave_kind": "bond"}}, "ethernet"),
-        ({"linkinfo": info("something-new")}, "something-new"),
-    ],
-)
+DATA = read_cases(__file__, info)
+
+
+@pytest.mark.parametrize(("more", "kind"), DATA["kind"])
 def test_kind(more: Mapping[str, object], kind: str) -> None:
     assert parse_ip_links(json.dumps([entry("x", **more)]))["x"].kind == kind
 
@@ -58,12 +47,7 @@ def test_a_bond_and_its_member() -> None:
     bond = info("bond", mode="802.3ad", miimon=100, xmit_hash_policy="layer3+4", ad_lacp_rate="fast", num_peer_notif=1)
     member = {"info_slave_kind": "bond", "info_slave_data": {"state": "ACTIVE", "perm_hwaddr": "52:54:00:36:37:ea"}}
     links = parse_ip_links(json.dumps([entry("bond0", linkinfo=bond), entry("e0", master="bond0", linkinfo=member)]))
-    assert links["bond0"].detail == {
-        "mode": "802.3ad",
-        "miimon": "100",
-        "xmit_hash_policy": "layer3+4",
-        "lacp_rate": "fast",
-    }
+    assert links["bond0"].detail == DATA["a_bond_and_its_member"]
     assert (links["e0"].master, links["e0"].permanent_mac) == ("bond0", "52:54:00:36:37:ea")
     assert links["e0"].detail == {"port_state": "ACTIVE"}
 
@@ -94,13 +78,7 @@ def test_no_bound_is_none_and_a_length_of_0_is_0() -> None:
 
 
 def test_addresses_come_ipv4_first() -> None:
-    addresses = [
-        {"family": "inet6", "local": "fd00::1", "prefixlen": 64},
-        {"family": "inet", "local": "10.0.0.1", "prefixlen": 24},
-        {},
-        {"family": "inet", "local": "10.1.0.1", "address": "10.1.0.2", "prefixlen": 32},
-        {"family": "mpls", "local": "5", "prefixlen": 1},
-    ]
+    addresses = DATA["addresses_come_ipv4_first"]
     link = parse_ip_links(json.dumps([entry("x", addr_info=addresses)]))["x"]
     assert link.addresses == ("10.0.0.1/24", "10.1.0.1/32", "fd00::1/64")
 
@@ -132,38 +110,12 @@ def test_what_is_no_list_of_links_is_refused(text: str) -> None:
 
 # --- ip without -j --------------------------------------------------------------------------------------------------
 
-TEXT = """\
-2: eno1: <BROADCAST,MULTICAST,SLAVE,UP,LOWER_UP> mtu 9000 qdisc mq master bond0 state UP qlen 1000
-    link/ether 00:90:fa:8d:36:1e brd ff:ff:ff:ff:ff:ff promiscuity 1
-    bond_slave state ACTIVE mii_status UP link_failure_count 0 perm_hwaddr 00:90:fa:8d:36:22 queue_id 0
-3: bond0.5@bond0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc noqueue state UP
-    link/ether 00:90:fa:8d:36:1e brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 0 maxmtu 65535
-    vlan protocol 802.1Q id 5 <REORDER_HDR> addrgenmode eui64
-    inet 10.0.0.5/24 brd 10.0.0.255 scope global bond0.5
-       valid_lft forever preferred_lft forever
-    inet6 fe80::290:faff:fe8d:361e/64 scope link
-4: tun0: <POINTOPOINT> mtu 1500 qdisc noop state DOWN
-    link/none  promiscuity 0
-    tun type tap pi off vnet_hdr off
-    inet 10.1.0.1 peer 10.1.0.2/32 scope global tun0
-6: mv@if2: <BROADCAST> mtu 1500 qdisc noop state DOWN
-    link/ether 00:90:fa:8d:36:20 brd ff:ff:ff:ff:ff:ff link-netnsid 0 promiscuity 0
-    macvlan mode bridge addrgenmode eui64
-5: va@if6: <BROADCAST> mtu 1500 qdisc noop state DOWN
-    link/ether 00:90:fa:8d:36:1f brd ff:ff:ff:ff:ff:ff link-netnsid 0 promiscuity 0
-    veth
-"""
+TEXT = DATA["TEXT"]
 
 
 def test_text_tells_what_json_tells() -> None:
     links = parse_ip_text(TEXT)
-    assert {name: link.kind for name, link in links.items()} == {
-        "eno1": "ethernet",
-        "bond0.5": "vlan",
-        "tun0": "tap",
-        "mv": "macvlan",
-        "va": "veth",
-    }
+    assert {name: link.kind for name, link in links.items()} == DATA["text_tells_what_json_tells"]
     vlan = links["bond0.5"]
     assert (vlan.below, vlan.mtu, vlan.mtu_min, vlan.mtu_max) == ("bond0", 9000, None, 65535)
     assert vlan.detail == {"protocol": "802.1Q", "id": "5"}
@@ -181,20 +133,9 @@ def test_without_details_a_card_and_a_bridge_look_alike() -> None:
 
 # --- /proc/net ------------------------------------------------------------------------------------------------------
 
-ROUTE = """\
-Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
-eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0
-eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
-eth1\t0000000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
-eth2\t00000000\t00000000\t0201\t0\t0\t0\t00000000\t0\t0\t0
-eth3\t0000010A\t0500000A\t0003\t0\t0\t0\t0000FFFF\t0\t0\t0
-"""
+ROUTE = DATA["ROUTE"]
 ZEROS = "0" * 32
-ROUTE6 = f"""\
-fd{"0" * 30} 40 {ZEROS} 00 {ZEROS} 00000100 00000001 00000000 00000001     eth0
-{ZEROS} 00 {ZEROS} 00 fd{"0" * 29}1 00000400 00000002 00000000 00000003     eth1
-{ZEROS} 00 {ZEROS} 00 {ZEROS} ffffffff 00000001 00000000 00200200       lo
-"""
+ROUTE6 = DATA["ROUTE6"]
 
 
 def test_default_routes() -> None:
@@ -243,28 +184,7 @@ def captured(folder: str) -> Mapping[str, str]:
 
 
 @pytest.mark.captured
-@pytest.mark.parametrize(
-    ("file", "mode", "members", "detail"),
-    [
-        ("BONDINFO_1.txt", "balance-rr", {"eno1": 1000, "eno2": 1000}, {"miimon": "100"}),
-        ("BONDINFO_MODE_2.txt", "balance-xor", {"eno1": 1000, "eno2": 1000}, {"xmit_hash_policy": "layer2+3"}),
-        ("BONDINFO_MODE_4.txt", "802.3ad", {"eth1": 1000, "eth2": 1000}, {"lacp_rate": "slow", "miimon": "500"}),
-        (
-            "BONDINFO_MODE_5.txt",
-            "active-backup",
-            {"enp17s0f0": 10000, "enp17s0f1": 10000},
-            {"active_slave": "enp17s0f0"},
-        ),
-        (
-            "BONDINFO_MODE_7.txt",
-            "active-backup",
-            {"em3": 1000, "p2p3": 1000},
-            {"primary": "em3", "arp_interval": "1000"},
-        ),
-        ("BOND_MODE_4.txt", "802.3ad", {"enp0s9": 1000, "enp0s8": None}, {"ad_select": "stable", "updelay": "2000"}),
-        ("BONDINFO_CORRUPT.txt", None, {}, {}),
-    ],
-)
+@pytest.mark.parametrize(("file", "mode", "members", "detail"), DATA["captured_bonds"])
 def test_captured_bonds(
     file: str, mode: str | None, members: Mapping[str, int | None], detail: Mapping[str, str]
 ) -> None:
@@ -281,63 +201,7 @@ def test_every_captured_bond_is_tested() -> None:
 
 
 @pytest.mark.captured
-@pytest.mark.parametrize(
-    ("file", "expected"),
-    [
-        (
-            "IP_ADDR_TEST.txt",
-            {
-                "lo": ("loopback", 16436, None),
-                "eth7": (None, 1500, "bond1"),
-                "tunl0": ("ipip", 1480, None),
-                "tunl1": (None, 1480, None),
-                "bond1.57": (None, 1500, None),
-                "ip.tun2": ("ipip", 80, None),
-            },
-        ),
-        (
-            "IP_D_S_LINK_BOND_1.txt",
-            {
-                "lo": ("loopback", 65536, None),
-                "enp1s0": ("ethernet", 1500, "bond0"),
-                "enp2s0": ("ethernet", 1500, "bond0"),
-                "bond0": ("bond", 1500, None),
-            },
-        ),
-        ("IP_D_S_LINK_MALFORMED_BOND_SLAVE.txt", {"enp2s0": ("ethernet", 1500, "bond0")}),
-        (
-            "IP_S_LINK_ALL_3.txt",
-            {
-                "lo": ("loopback", 65536, None),
-                "eth0": ("ethernet", 1500, None),
-                "eth1": ("ethernet", 1500, None),
-                "eth0_1": ("ethernet", 9000, "bond0"),
-                "eth0_2": ("ethernet", 9000, "bond0"),
-                "ovs-system": ("openvswitch", 1500, None),
-                "vxlan_sys_4789": ("vxlan", 65520, "ovs-system"),
-                "br-tun": ("openvswitch", 1500, None),
-                "br-int": ("openvswitch", 8950, None),
-                "gre0": ("gre", 1476, None),
-                "gretap0": ("gretap", 1462, None),
-                "gre1": ("gre", 1476, None),
-                "geneve0": ("geneve", 1500, None),
-                "geneve1": ("geneve", 1500, None),
-            },
-        ),
-        (
-            "IP_S_LINK_ALL_4.txt",
-            {
-                "lo": ("loopback", 65536, None),
-                "ens1f0": ("ethernet", 1500, "bond1"),
-                "ens1f1": ("ethernet", 1500, None),
-                "ens1f1v64": ("ethernet", 1500, None),
-            },
-        ),
-        ("IP_NEIGH_SHOW.txt", {}),
-        ("IP_ROUTE_SHOW_TABLE_ALL_TEST.txt", {}),
-        ("BAD_NEIGH_CONTEXT.txt", {}),
-    ],
-)
+@pytest.mark.parametrize(("file", "expected"), DATA["captured_ip"])
 def test_captured_ip(file: str, expected: Mapping[str, tuple[str | None, int, str | None]]) -> None:
     links = parse_ip_text(captured("ip")[file])
     assert {name: (link.kind, link.mtu, link.master) for name, link in links.items()} == expected

@@ -21,54 +21,16 @@ from advisor.facts.redaction import without_secrets
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
 from advisor.snapshot.archive import capture_host, open_snapshot
+from tests.cases import read_cases
 from tests.rules.build import array, disk, filesystem
 
-CPF = """\
-[ConfigFile]
-Product=IRIS
-Version=2023.2
-; a comment with globals=1
-[Databases]
-IRISSYS=/usr/irissys/mgr/
-APP=/iris/db/app/,,1
-FAR=/elsewhere/,OTHERHOST
-MIRRORED=:mirror:M:APP,SRV
-[Journal]
-AlternateDirectory=/iris/jrn2/
-CurrentDirectory=/iris/jrn1/
-[Startup]
-PasswordHash=dd0874dc346d23679ed1b49dd9f48baae82b9062,eyJhbGciOi
-[config]
-Asyncwij=16
-gmheap=1048576
-globals=0,0,589824,0,0,0
-jrnbufs=64
-locksiz=134217728
-memlock=0
-routines=1024
-wdparm=16,32,512,128
-wduseasyncio=1
-wijdir=/iris/wij/
-LibPath=/opt/secret/lib
-"""
+DATA = read_cases(__file__, Cpf, Listed, array, filesystem)
+
+CPF = DATA["CPF"]
 LINE = "LIVE^/usr/irissys^2023.2.0.204.0^running, since Sat Jul 22 10:00:00 2023^iris.cpf^1972^52773^62972^ok^IRIS^^^\n"
-MOUNTS = """\
-20 1 259:1 / / rw - ext4 /dev/nvme0n1p1 rw
-21 20 253:0 / /iris/db rw - xfs /dev/mapper/db rw
-22 20 253:1 / /iris/wij rw - xfs /dev/mapper/wij rw
-23 20 259:9 / /iris/jrn1 rw - xfs /dev/nvme9n1 rw
-24 20 0:40 / /iris/jrn2 rw - nfs4 filer:/jrn rw
-"""
-FILESYSTEMS = (
-    filesystem("nvme0n1p1", kind="ext4", mountpoints=("/",)),
-    filesystem("dm-0", mountpoints=("/iris/db",)),
-    filesystem("dm-1", mountpoints=("/iris/wij",)),
-    filesystem("nvme9n1", mountpoints=("/iris/jrn1",)),
-)
-ARRAYS = (
-    array("vg/db", "nvme1n1", "nvme2n1", device="dm-0", manager="lvm", level="striped", mountpoints=("/iris/db",)),
-    array("vg/wij", "nvme3n1", device="dm-1", manager="lvm", level="linear", mountpoints=("/iris/wij",)),
-)
+MOUNTS = DATA["MOUNTS"]
+FILESYSTEMS = DATA["FILESYSTEMS"]
+ARRAYS = DATA["ARRAYS"]
 DISKS = (disk("nvme0n1", partitions=("nvme0n1p1",), mountpoints=("/",)), disk("nvme9n1", mountpoints=("/iris/jrn1",)))
 
 
@@ -95,39 +57,12 @@ def read(
 
 
 def test_the_settings_of_a_cpf() -> None:
-    assert parse_cpf(CPF) == Cpf(
-        globals_mb=(0, 0, 589_824, 0, 0, 0),
-        routines_mb=(1024,),
-        gmheap_kb=1_048_576,
-        locksiz_bytes=134_217_728,
-        jrnbufs_mb=64,
-        memlock=0,
-        asyncwij=16,
-        wduseasyncio=1,
-        wdparm=(16, 32, 512, 128),
-        wijdir="/iris/wij/",
-        journal="/iris/jrn1/",
-        alternate_journal="/iris/jrn2/",
-        databases={"IRISSYS": "/usr/irissys/mgr/", "APP": "/iris/db/app/"},
-    )
+    assert parse_cpf(CPF) == DATA["the_settings_of_a_cpf"]
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
-    [
-        ("", Cpf()),
-        ("globals=0,0,1,0,0,0\n", Cpf()),  # before any section
-        ("[other]\nglobals=1\n", Cpf()),
-        ("[CONFIG]\r\n  ASYNCWIJ = 8 \r\n", Cpf(asyncwij=8)),
-        ("[config]\nasyncwij=4\nAsyncwij=16\n", Cpf(asyncwij=16)),
-        ("[config]\n#asyncwij=4\n;asyncwij=5\n", Cpf()),
-        ("[config]\nasyncwij=-1\nmemlock=0x20\nglobals=a,b\nwdparm=1,,2\n", Cpf(wdparm=(1, 0, 2))),
-        ("[config]\nasyncwij=٣\ngmheap=" + "9" * 400 + "\n", Cpf()),
-        ("[config\nasyncwij=4\n", Cpf()),
-        ("[config]\nwijdir=mgr/\n", Cpf()),
-        ("[config]\nwijdir=/" + "x" * 5000 + "\nasyncwij=4\n", Cpf(asyncwij=4)),
-        ("[Databases]\nA=/a/\nB=/b/,HOST\nC=\nD\n", Cpf(databases={"A": "/a/"})),
-    ],
+    [*DATA["what_a_cpf_does_not_say"], ("[config]\nwijdir=/" + "x" * 5000 + "\nasyncwij=4\n", Cpf(asyncwij=4))],
 )
 def test_what_a_cpf_does_not_say(text: str, found: Cpf) -> None:
     assert parse_cpf(text) == found
@@ -174,29 +109,7 @@ def test_no_password_hash_is_captured() -> None:
     assert "globals=0,0,589824,0,0,0" in kept
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        (LINE, (Listed("LIVE", "/usr/irissys", "/usr/irissys", "2023.2.0.204.0", running=True),)),
-        (
-            "A^/i/a/^2018.1.1.643.0^down, last used x^own.cpf^1^2^3^ok^IRIS^Failover^Primary^/mgr/config\n",
-            (
-                Listed(
-                    "A",
-                    "/i/a",
-                    "/mgr/config",
-                    "2018.1.1.643.0",
-                    running=False,
-                    cpf="own.cpf",
-                    mirror="Failover Primary",
-                ),
-            ),
-        ),
-        ("A^/a^^^../x.cpf", (Listed("A", "/a", "/a"),)),
-        ("", ()),
-        ("no instances\n^/a\nB^a^1\n", ()),
-    ],
-)
+@pytest.mark.parametrize(("line", "found"), DATA["what_qlist_prints"])
 def test_what_qlist_prints(line: str, found: tuple[Listed, ...]) -> None:
     assert parse_qlist(line) == found
 
@@ -280,23 +193,7 @@ def test_a_snapshot_tells_the_same_and_holds_no_secret(tmp_path: Path) -> None:
     assert "PasswordHash" not in str(there.read("/usr/irissys/iris.cpf"))
 
 
-@pytest.mark.parametrize(
-    ("cpf", "cache", "shared"),
-    [
-        (Cpf(), None, None),
-        (Cpf(globals_mb=(0, 0, 0, 0, 0, 0)), None, None),
-        # Set by hand.
-        (Cpf((0, 0, 1000, 0, 0, 24), (1024,), gmheap_kb=1 << 20), 1024, 3072),
-        (Cpf((0, 0, 1000), (1, 2, 3, 4, 5, 6), gmheap_kb=1024), 1000, 1022),
-        # Left to IRIS: a tenth of the 8-KB buffers, and 3 % of all; both within their bounds.
-        (Cpf((0, 0, 5000), gmheap_kb=1024), 5000, 5501),
-        (Cpf((0, 0, 100), gmheap_kb=1024), 100, 181),
-        (Cpf((0, 0, 589_824), gmheap_kb=1024), 589_824, 590_845),
-        (Cpf((0, 0, 20_000), (80,)), 20_000, 20_680),
-        (Cpf((0, 0, 1000), (80,)), 1000, 1380),
-        (Cpf((0, 0, 1000), (10,), gmheap_kb=1024), 1000, 1081),
-    ],
-)
+@pytest.mark.parametrize(("cpf", "cache", "shared"), DATA["shared_memory_by_the_reference"])
 def test_shared_memory_by_the_reference(cpf: Cpf, cache: int | None, shared: int | None) -> None:
     def mib(size: int | None) -> int | None:
         return None if size is None else size >> 20

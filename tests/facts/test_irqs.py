@@ -11,6 +11,7 @@ from advisor.facts.irqs import Irq, is_managed, parse_interrupts, read_irqs
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, Missing, NoCommands, tree_host
 from tests import captured
+from tests.cases import read_cases
 from tests.trees import make_tree
 
 PCI = "/sys/bus/pci/devices"
@@ -97,72 +98,27 @@ def test_odd_affinity_is_unknown() -> None:
     assert set(unknown) == {"irqs.70.affinity", "irqs.71.affinity"}
 
 
-@pytest.mark.parametrize(
-    ("state", "managed"),
-    [
-        ("dstate:   0x19601200\n            IRQD_AFFINITY_MANAGED\n", True),
-        ("dstate:   0x19601200\n            IRQD_AFFINITY_SET\n", False),
-        ("", None),
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("state", "managed"), DATA["the_kernels_own_word_where_root_may"])
 def test_the_kernels_own_word_where_root_may_read_it(state: str, managed: bool | None) -> None:
     files = device("0000:01:00.0", "0x010700", (70,)) | interrupt(70, "mpt3sas0-msix0") | {f"{DEBUG}/70": state}
     assert look(files)[0][0].managed is managed
 
 
-@pytest.mark.parametrize(
-    ("actions", "driver", "kernel", "managed"),
-    [
-        (("nvme0q0",), "nvme", NEW, False),
-        (("nvme12q34",), "nvme", NEW, True),
-        (("nvme0q0", "nvme0q1"), "nvme", NEW, False),
-        (("nvme0q1",), "nvme", (4, 7), None),
-        (("nvme0q1",), "nvme", (), None),
-        (("nvme0q0",), "nvme", (3, 10), False),
-        (("virtio1-req.0",), "virtio-pci", NEW, True),
-        (("virtio1-request",), "virtio-pci", NEW, True),
-        (("virtio1-req.0",), "virtio-pci", (4, 10), None),
-        (("virtio1-config",), "virtio-pci", NEW, False),
-        (("virtio1-control",), "virtio-pci", NEW, False),
-        (("virtio1-virtqueues",), "virtio-pci", NEW, False),
-        (("virtio2-input.0",), "virtio-pci", NEW, False),
-        (("virtio2-output.11",), "virtio-pci", NEW, False),
-        (("virtio3",), "virtio-pci", NEW, None),
-        (("eth0-rx-0",), "i40e", NEW, False),
-        (("mlx5_comp0@pci:0000:01:00.0",), "mlx5_core", NEW, None),
-        (("megasas0-msix12",), "megaraid_sas", NEW, None),
-        ((), None, NEW, None),
-    ],
-)
+@pytest.mark.parametrize(("actions", "driver", "kernel", "managed"), DATA["managed_by_driver"])
 def test_managed_by_driver(
     actions: tuple[str, ...], driver: str | None, kernel: tuple[int, ...], managed: bool | None
 ) -> None:
     assert is_managed(actions, driver, kernel) is managed
 
 
-INTERRUPTS = """           CPU0       CPU1
-  0:         37          0   IO-APIC    2-edge      timer
-  8:          0          1   IO-APIC    8-edge
- 16:          0          0   IO-APIC   16-fasteoi   ehci_hcd:usb1, uhci_hcd:usb4
- 28:          5          0  IR-PCI-MSI-0000:60:00.0    1-edge      qla2xxx (default)
- 40:         12          3     GICv3  27 Level     arch_timer
- 41:         12          3     GICv3  28 Level
- 48:          7          0   xen-dyn    -event     eth0-q0-tx
-NMI:          2          2   Non-maskable interrupts
-ERR:          0
-"""
+INTERRUPTS = DATA["INTERRUPTS"]
 
 
 def test_proc_interrupts() -> None:
-    assert parse_interrupts(INTERRUPTS) == {
-        0: ("timer",),
-        8: (),
-        16: ("ehci_hcd:usb1", "uhci_hcd:usb4"),
-        28: ("qla2xxx (default)",),
-        40: ("arch_timer",),
-        41: (),
-        48: ("eth0-q0-tx",),
-    }
+    assert parse_interrupts(INTERRUPTS) == DATA["proc_interrupts"]
 
 
 def large_host(count: int) -> dict[str, str]:

@@ -18,6 +18,7 @@ from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, RecordedCommands
 from advisor.limits.pci_and_network import read_pci_and_network
 from advisor.snapshot.archive import capture_host, open_snapshot
+from tests.cases import read_cases
 from tests.facts.iscsi import CONF, RECORD, SECRET, TARGET, IscsiTree
 from tests.rules.build import array, link
 
@@ -97,13 +98,13 @@ def test_records_that_both_places_lead_to_count_once() -> None:
     assert [one.path for one in known(tree).nodes] == [f"/etc/iscsi/nodes/{TARGET}/10.0.0.20,3260,1/default"]
 
 
+DATA = read_cases(__file__, LINKS=LINKS)
+
+
 @pytest.mark.parametrize(
     ("local", "portal", "links", "carrier"),
     [
-        ("10.0.1.7", "10.0.0.20", LINKS, "eth2"),
-        ("(null)", "10.0.0.20", LINKS, "eth1"),
-        ("", "[2001:db8::20]", LINKS, "eth2"),
-        ("10.9.9.9", "192.0.2.1", LINKS, None),
+        *DATA["the_link_of_a_connection"],
         ("10.0.0.7", "10.0.0.20", (LINKS[0], link("eth3", addresses=("10.0.0.7/24",))), None),
     ],
 )
@@ -142,16 +143,7 @@ def test_whether_a_target_is_enabled(text: str, enabled: bool | None) -> None:
     assert (target.enabled, target.disks) == (enabled, ())
 
 
-@pytest.mark.parametrize(
-    ("text", "portal"),
-    [
-        ("10.0.0.1:3260", ("10.0.0.1", 3260)),
-        ("[::1]:860", ("::1", 860)),
-        ("10.0.0.1", None),
-        ("host:3260", None),
-        ("[::1]:999999", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "portal"), DATA["a_portal"])
 def test_a_portal(text: str, portal: tuple[str, int] | None) -> None:
     assert parse_portal(text) == portal
 
@@ -202,16 +194,7 @@ def test_a_thousand_sessions_are_read_as_far_as_the_bound() -> None:
 
 
 def test_targets_of_iet_and_those_that_are_logged_in() -> None:
-    text = (
-        "tid:2 name:iqn.2006-01.com.openfiler:b\n"
-        "tid:1 name:iqn.2006-01.com.openfiler:a\n"
-        "\tlun:0 state:0 iotype:blockio iomode:wt path:/dev/vg0/lv 0\n"
-        "\tlun:1 state:0 iotype:fileio iomode:wb path:/srv/x\n"
-        "\tsid:564 initiator:iqn.1998-01.com.vmware:esx\n"
-        "\t\tcid:0 ip:192.0.2.7 state:active hd:none dd:none\n"
-        "\t\tcid:1 ip:[fe80::1] state:active hd:none dd:none\n"
-        "\t\tcid:2 ip:192.0.2.7 state:active hd:none dd:none\n"
-    )
+    text = DATA["targets_of_iet_and_those_that_are"]
     found = parse_iet(text)
     assert found["iqn.2006-01.com.openfiler:b"].paths == ()
     one = found["iqn.2006-01.com.openfiler:a"]

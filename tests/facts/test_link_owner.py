@@ -16,6 +16,7 @@ from advisor.facts.link_owner import LinkOwner, read_link_owner
 from advisor.facts.networkd import NetworkMtu, read_network_mtu
 from advisor.host import Host, MemoryFiles, Missing, NoCommands
 from advisor.snapshot.archive import capture_host, open_snapshot
+from tests.cases import read_cases
 from tests.each import for_each
 from tests.managers import NETWORK, PROFILE, UUID, configured, links, managed, profile, running
 from tests.trees import host_of, make_tree
@@ -200,35 +201,17 @@ def test_what_a_network_file_and_its_drop_ins_say() -> None:
     assert isinstance(read_network_mtu(host({}), NETWORK), Missing)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "network: {version: 2}",
-        "network: []",
-        "[1]",
-        "a: [",
-        "network: {ethernets: {lan0: {}}, bonds: {lan0: {}}}",
-        "network: {ethernets: &a {lan0: {<<: *a}}}",
-        "{" * 5000,
-        "\udcff",
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize("text", [*DATA["netplan_files_that_tell_nothing"], "{" * 5000])
 def test_netplan_files_that_tell_nothing(text: str) -> None:
     found = read_link_owner(host({NETPLAN: text, **configured(GENERATED)}), "eth1")
     assert isinstance(found, LinkOwner if "&a" in text else Missing)
 
 
 def test_included_files() -> None:
-    files = {
-        INTERFACES: "source interfaces.d/*\nsource-directory /etc/network/more\nsource /none\n",
-        "/etc/network/interfaces.d/b.cfg": "iface b inet dhcp\nsource ../interfaces\n",
-        "/etc/network/interfaces.d/a": "iface a inet dhcp\n",
-        "/etc/network/interfaces.d/.hidden": "iface h inet dhcp\n",
-        "/etc/network/interfaces.d/folder/x": "iface x inet dhcp\n",
-        "/etc/network/more/c.cfg": "iface c inet dhcp\n",
-        "/etc/network/more/d_-9": "iface d inet dhcp\n",
-    }
+    files = DATA["included_files"]
     placed = read_stanzas(host(files))
     assert not isinstance(placed, Missing)
     found = [(one.path.rpartition("/")[2], one.stanza.interface) for one in placed if one.stanza.interface]

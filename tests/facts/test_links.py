@@ -15,6 +15,7 @@ from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
 from advisor.host.ethtool import UNSUPPORTED, Answer
 from tests import captured
+from tests.cases import read_cases
 
 NET = "/sys/class/net"
 NIC = "/sys/devices/pci0000:00/0000:00:03.0"
@@ -217,24 +218,10 @@ def test_captured_texts_of_ethtool_stand_in_for_the_driver() -> None:
 # --- kinds ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("attributes", "kind"),
-    [
-        ({"type": 772}, "loopback"),
-        ({"type": 32}, "infiniband"),
-        ({"type": 1}, "ethernet"),
-        ({"type": 778}, "gre"),
-        ({"type": 1234}, "type-1234"),
-        ({"type": 1, "bonding__mode": "balance-rr 0"}, "bond"),
-        ({"type": 1, "bridge__stp_state": 0}, "bridge"),
-        ({"type": 65534, "tun_flags": "0x1001"}, "tun"),
-        ({"type": 1, "tun_flags": "0x1002"}, "tap"),
-        ({"type": 1, "uevent": "DEVTYPE=vlan\nINTERFACE=x"}, "vlan"),
-        ({"type": 1, "uevent": "DEVTYPE=vxlan\nINTERFACE=x"}, "vxlan"),
-        ({"type": 1, "macvtap__tap5__dev": "1:1"}, "macvtap"),
-        ({}, "ethernet"),
-    ],
-)
+DATA = read_cases(__file__, link_files)
+
+
+@pytest.mark.parametrize(("attributes", "kind"), DATA["kind_by_sysfs"])
 def test_kind_by_sysfs(attributes: Mapping[str, object], kind: str) -> None:
     assert by_name(host(link_files("x", **attributes)))["x"].kind == kind
 
@@ -281,19 +268,7 @@ def test_bonding_masters_is_no_link() -> None:
 
 # --- stacks ---------------------------------------------------------------------------------------------------------
 
-BONDING = """\
-Ethernet Channel Bonding Driver: v3.7.1 (April 27, 2011)
-
-Bonding Mode: IEEE 802.3ad Dynamic link aggregation
-Transmit Hash Policy: layer3+4 (1)
-MII Status: up
-MII Polling Interval (ms): 100
-
-Slave Interface: e0
-MII Status: up
-Speed: 10000 Mbps
-Permanent HW addr: 52:54:00:00:00:0a
-"""
+BONDING = DATA["BONDING"]
 
 
 def test_a_bond_by_proc_alone() -> None:
@@ -374,12 +349,7 @@ def test_without_routes_nothing_is_said_of_them() -> None:
 
 
 def test_addresses_without_ip() -> None:
-    files = {
-        **link_files("eth0"),
-        "/proc/net/fib_trie": b"Local:\n  |-- 192.0.2.2\n     /32 host LOCAL\n  |-- 10.9.9.9\n     /32 host LOCAL\n",
-        "/proc/net/route": b"I D G F R U M M\neth0 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0\n",
-        "/proc/net/if_inet6": b"fd000000000000000000000000000002 02 40 00 80 eth0\n",
-    }
+    files = DATA["addresses_without_ip"]
     machine = host(files)
     assert by_name(machine)["eth0"].addresses == ("192.0.2.2/24", "fd00::2/64")
     assert noted(machine)["links.addresses"] == "without ip the link is unknown that has 10.9.9.9"
@@ -456,12 +426,7 @@ def test_a_link_on_the_second_port_of_a_card() -> None:
     files[f"{NIC}/virtio0/infiniband/mlx4_0/fw_ver"] = b"1\n"
     link = by_name(host(files, links))["ib1"]
     assert (link.kind, link.speed_mbps) == ("infiniband", 40000)
-    assert link.detail == {
-        "rdma_device": "mlx4_0",
-        "rdma_port": "2",
-        "rdma_rate": "40 Gb/sec (4X QDR)",
-        "rdma_state": "ACTIVE",
-    }
+    assert link.detail == DATA["a_link_on_the_second_port_of_a_card"]
 
 
 @pytest.mark.parametrize(

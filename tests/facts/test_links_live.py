@@ -15,37 +15,13 @@ from typing import Any
 
 import pytest
 
+from tests.cases import read_cases
+
 ROOT = Path(__file__).parents[2]
 
-BUILD = r"""
-set -e
-ip link set lo up
-ip link add va type veth peer name vb
-ip link add mv link va mtu 1400 type macvlan mode bridge
-ip link add mt link va type macvtap mode vepa
-ip link add vx0 type vxlan id 42 dev va dstport 4789 local 10.0.0.1
-ip link add br0 type bridge
-ip link add pa type veth peer name pb
-ip link set pa master br0
-# Where the kernel loads this kind's module by itself, that puts two links on the machine, outside of the namespace.
-modprobe ifb numifbs=0 2>/dev/null || :
-ip link add if0 type ifb
-ip tuntap add tu0 mode tun
-ip tuntap add ta0 mode tap multi_queue
-ip link add 'q"\$(x)' type veth peer name 'ünï`é'
-ip link add "$(printf 'c\001d')" type veth peer name "$(printf 'e\377f')"
-ip link set va mtu 3000
-ip link set va up; ip link set vb up; ip link set pa up; ip link set pb up; ip link set br0 up; ip link set mv up
-ip link set pb txqueuelen 7
-ip addr add 10.0.0.1/24 dev va
-ip addr add fd00::1/64 dev va nodad
-ip addr add 10.9.0.1 peer 10.9.0.2/32 dev tu0
-ip route add default via 10.0.0.2 dev va
-ip -6 route add default via fd00::2 dev va
-# The bridge and the addresses that the kernel makes by itself settle a moment later.
-until grep -qx up /sys/class/net/br0/operstate; do sleep 0.05; done
-sleep 0.5
-"""
+DATA = read_cases(__file__)
+
+BUILD = DATA["BUILD"]
 
 READER = """
 import sys
@@ -63,19 +39,7 @@ sys.stdout.buffer.write(msgspec.json.encode({"links": links, "unknown": unknown.
 """
 
 # Attributes as sysfs has them, one shell read each: nothing of advisor.
-JUDGE = r"""
-cd /sys/class/net
-for link in *; do
-  for name in mtu speed carrier operstate tx_queue_len ifindex address; do
-    value=$(cat "$link/$name" 2>/dev/null) || value=
-    printf '%s\036%s\036%s\035' "$link" "$name" "$value"
-  done
-  for one in "$link"/lower_* "$link"/upper_*; do
-    [ -L "$one" ] || continue
-    printf '%s\036%s\036%s\035' "$link" stack "${one##*/}"
-  done
-done
-"""
+JUDGE = DATA["JUDGE"]
 
 
 def in_namespace(script: str) -> bytes:

@@ -12,47 +12,14 @@ from advisor.facts.llt import LltLink, Llttab, find_carrier, parse_llttab, read_
 from advisor.facts.lltstat import LltNode, LltNodeLink, parse_lltstat_nodes
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
+from tests.cases import read_cases
 
-FLOW_7_4_2 = """\
-Current LLT flow control values (in packets):
-  lowwater = 800
-  highwater = 1000
-  rportlowwater = 800
-  rporthiswater = 1000
-  largepktlen = 1024
-  window = 50
-  ackval = 10
-  sws = 40
-  linkburst = 32
-"""
-VALUES_7_4_2 = {
-    **{"lowwater": 800, "highwater": 1000, "rportlowwater": 800, "rporthighwater": 1000, "largepktlen": 1024},
-    **{"window": 50, "ackval": 10, "sws": 40, "linkburst": 32},
-}
-ETHER = """\
-set-node b0d06u02
-set-cluster 91
-link eth1 eth-00:04:23:AC:12:C4 - ether - -
-link eth2 eth2 - ether 0xCAFE 1500
-link-lowpri eth0 /dev/eth0 - ether - -
-set-timer peertrouble:350
-set-flow highwater:2000
-set-flow rporthiswater:2000 lowwater:900
-exclude 2-31
-"""
-ROUTED = """\
-set-node  n1   # this node
-set-cluster 19919
+DATA = read_cases(__file__)
 
-link link1 /dev/udp - udp 50000 - 10.12.242.127 10.12.247.255
-link link2 udp - udp 50001 8192 10.12.240.204 -
-\tlink-lowpri link2 /dev/udp6 - udp6 50002 1452 fe80::21a:64ff:fe92:1b46 -
-link link4 udp - rdma 50003 - 10.1.1.1 -
-set-addr 1 link1 10.12.251.126
-set-addr 1 link2 10.12.251.84
-set-bcasthb 0
-include 0-3
-"""
+FLOW_7_4_2 = DATA["FLOW_7_4_2"]
+VALUES_7_4_2 = DATA["VALUES_7_4_2"]
+ETHER = DATA["ETHER"]
+ROUTED = DATA["ROUTED"]
 
 
 def link(name: str, *addresses: str, mac: str | None = None, permanent_mac: str | None = None, lower: str = "") -> Link:
@@ -89,11 +56,8 @@ def test_flow_of_the_file_has_the_one_spelling() -> None:
 
 def test_udp_links_keep_their_fields_and_doubled_tags() -> None:
     tab = parse_llttab(ROUTED)
-    assert [(one.tag, one.type, one.port, one.mtu, one.address) for one in tab.links] == [
-        ("link1", "udp", "50000", None, "10.12.242.127"),
-        ("link2", "udp", "50001", 8192, "10.12.240.204"),
-        ("link2", "udp6", "50002", 1452, "fe80::21a:64ff:fe92:1b46"),
-        ("link4", "rdma", "50003", None, "10.1.1.1"),
+    assert [(one.tag, one.type, one.port, one.mtu, one.address) for one in tab.links] == DATA[
+        "udp_links_keep_their_fields"
     ]
     assert tab.links[2].low_priority
     assert tab.peers == ("10.12.251.126", "10.12.251.84")
@@ -101,10 +65,7 @@ def test_udp_links_keep_their_fields_and_doubled_tags() -> None:
     assert tab.node == "n1"
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["link", "link eth1", "set-node", "set-node a b", "set-flow highwater", "set-flow high:x", "set-addr 1", "?"],
-)
+@pytest.mark.parametrize("line", DATA["lines_that_are_not_understood_are"])
 def test_lines_that_are_not_understood_are_kept(line: str) -> None:
     assert parse_llttab(f"{line}\n") == Llttab(None, None, (), (), {}, {}, (line,))
 
@@ -134,25 +95,7 @@ LINKS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("line", "carrier"),
-    [
-        ("link eth1 eth-00:04:23:AC:12:C4 - ether - -", "eth1"),
-        ("link eth2 eth-00:04:23:ac:12:c5 - ether - -", "eth2"),
-        ("link eth0 eth-00:04:23:ac:12:c0 - ether - -", "eth0"),
-        ("link x bond0 - ether - -", "bond0"),
-        ("link x /dev/eth0 - ether - -", "eth0"),
-        ("link eth0 eth9 - ether - -", None),
-        ("link l1 /dev/udp - udp 50000 - 10.12.242.127 -", "eth0"),
-        ("link l1 udp - udp 50000 - 10.12.240.204 -", "bond0"),
-        ("link l1 eth0 - udp 50000 - 10.9.9.9 -", None),
-        ("link l1 udp - udp6 50000 - FE80:0:0::021a:64ff:fe92:1b46 -", "eth1"),
-        ("link l1 udp - udp6 50000 - fe80::21a:64ff:fe92:1b46%eth1 -", "eth1"),
-        ("link l1 udp - udp 50000 - not-an-address -", None),
-        ("link l1 eth0 - tcp 50000 - 10.9.9.9 -", "eth0"),
-        ("link l1 udp - udp 50000 - -", None),
-    ],
-)
+@pytest.mark.parametrize(("line", "carrier"), DATA["the_link_that_carries"])
 def test_the_link_that_carries(line: str, carrier: str | None) -> None:
     assert find_carrier(tabbed(line), LINKS) == carrier
 
@@ -171,16 +114,7 @@ def test_an_address_on_two_links_tells_neither() -> None:
 
 
 def test_lltstat_of_linux() -> None:
-    text = """\
-LLT node information:
-       Node       State Link  Status  Address
-  * 0 cloud-svc-1 OPEN
-                       eth6   UP    00:50:56:00:00:E1
-                       br1    UP    00:50:56:00:00:DF
-    1 cloud-svc-2 OPEN
-                       eth6   DOWN    00:50:56:00:00:EA
-                       br1    UP    00:50:56:00:00:E8
-"""
+    text = DATA["lltstat_of_linux"]
     first, second = parse_lltstat_nodes(text)
     assert (first.id, first.name, first.state, first.is_self, first.links_up) == (0, "cloud-svc-1", "OPEN", True, 2)
     assert second.links[0] == LltNodeLink("eth6", "DOWN", "00:50:56:00:00:EA")
@@ -188,16 +122,7 @@ LLT node information:
 
 
 def test_lltstat_of_vcs_5() -> None:
-    text = """\
-Node            State     Link  Status  Address
-*0 north        OPEN
-                          lan1  UP      08:00:20:93:0E:34
- 1 south        OPEN
-                          lan1  UP      08:00:20:8F:D1:F2
-                          lan2  DOWN
- 2              CONNWAIT
-                          lan1  DOWN
-"""
+    text = DATA["lltstat_of_vcs_5"]
     nodes = parse_lltstat_nodes(text)
     assert [(node.id, node.name, node.state, node.links_up) for node in nodes] == [
         (0, "north", "OPEN", 1),
@@ -266,16 +191,7 @@ def test_a_link_that_nothing_carries_is_noted() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "  highwater=2000\n",
-        "highwater   =   2000",
-        "\thighwater : 2000\n",
-        "Current LLT flow control values (in packets):\r\n  highwater = 2000\r\n",
-        "  rporthighwater = 7\n  highwater = 2000\n",
-    ],
-)
+@pytest.mark.parametrize("text", DATA["every_spelling_of_the_flow_values"])
 def test_every_spelling_of_the_flow_values(text: str) -> None:
     llt = read_llt(host({**RUNNING, ("lltconfig", "-F", "query"): Completed(0, text, "")}), (), Unknowns())
     assert llt is not None
@@ -379,40 +295,7 @@ def test_captured_flow_query() -> None:
 
 
 @pytest.mark.captured
-@pytest.mark.parametrize(
-    ("name", "links", "peers", "other"),
-    [
-        (
-            "llttab_ether.txt",
-            [
-                ("ce1", "/dev/ce:1", "ether", None),
-                ("ce6", "/dev/ce:6", "ether", None),
-                ("ce0", "/dev/ce:0", "ether", None),
-            ],
-            (),
-            ("exclude 2-31",),
-        ),
-        (
-            "llttab_udp6.txt",
-            [
-                ("link1", "/dev/udp6", "udp6", "fe80::21a:64ff:fe92:1b46"),
-                ("link1", "/dev/udp6", "udp6", "fe80::21a:64ff:fe92:1b47"),
-            ],
-            (),
-            (),
-        ),
-        (
-            "llttab_udp_routed.txt",
-            [
-                ("qfe2", "/dev/udp", "udp", "10.12.242.127"),
-                ("eri0", "/dev/udp", "udp", "10.12.240.204"),
-                ("qfe3", "/dev/udp", "udp", "192.168.2.1"),
-            ],
-            ("10.12.251.126", "10.12.251.84", "192.168.2.2"),
-            ("exclude 2-31", "set-bcasthb 0", "set-arp 0", "set-strictsrc 0"),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("name", "links", "peers", "other"), DATA["captured_llttab"])
 def test_captured_llttab(
     name: str, links: list[tuple[str, str, str, str | None]], peers: tuple[str, ...], other: tuple[str, ...]
 ) -> None:
@@ -425,15 +308,6 @@ def test_captured_llttab(
 
 
 @pytest.mark.captured
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("lltstat_n_vcs50.txt", [("north", "OPEN", 2), ("south", "OPEN", 2)]),
-        ("lltstat_nvv_linux_litp.txt", [("cloud-svc-1", "OPEN", 3), ("cloud-svc-2", "OPEN", 2)]),
-        ("lltstat_nvv_vcs50_down.txt", [("north", "OPEN", 2), ("south", "OPEN", 1), (None, "CONNWAIT", 0)]),
-        ("lltstat_t.txt", []),
-        ("flow_query_seed_7.4.2.txt", []),
-    ],
-)
+@pytest.mark.parametrize(("name", "expected"), DATA["captured_lltstat"])
 def test_captured_lltstat(name: str, expected: list[tuple[str | None, str, int]]) -> None:
     assert [(node.name, node.state, node.links_up) for node in parse_lltstat_nodes(sample(name))] == expected

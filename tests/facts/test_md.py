@@ -15,6 +15,7 @@ from advisor.facts.mdstat import parse_mdadm_detail, parse_mdstat
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, NoCommands
 from tests import captured
+from tests.cases import read_cases
 from tests.facts.storage import Tree
 from tests.facts.test_mdstat import DETAIL, command_texts, mdstat_rows
 
@@ -160,19 +161,15 @@ def serving(*slots: int) -> tuple[Device, ...]:
     return tuple(Device(f"sd{slot}", slot, frozenset({"in_sync"})) for slot in slots)
 
 
+DATA = read_cases(__file__, md, serving)
+
+
 @pytest.mark.parametrize(
     ("array", "lost"),
     [
+        *DATA["what_a_level_can_do_without"],
         *[(md("raid1", 2, 1), False), (md("raid1", 2, 2), True), (md("raid5", 3, 1), False), (md("raid5", 3, 2), True)],
         *[(md("raid6", 4, 2), False), (md("raid6", 4, 3), True), (md("raid0", 2, 1), True)],
-        # Near copies stand side by side: 0 and 1 are halves of one mirror, 0 and 2 are not.
-        (md("raid10", 4, 2, far_copies=1, devices=serving(0, 2)), False),
-        (md("raid10", 4, 2, far_copies=1, devices=serving(2, 3)), True),
-        (md("raid10", 4, 2, near_copies=1, far_copies=2, devices=serving(0, 2)), False),
-        (md("raid10", 4, 2, near_copies=1, far_copies=2, devices=serving(0, 1)), True),
-        (md("raid10", 3, 2, far_copies=1, devices=serving(0)), True),
-        (md("raid10", 3, 1, far_copies=1, devices=serving(0, 2)), False),
-        (md("raid10", 4, 2), False),
     ],
 )
 def test_what_a_level_can_do_without(array: Md, lost: bool) -> None:
@@ -240,13 +237,7 @@ def test_an_array_of_which_nothing_is_known_is_still_listed() -> None:
 
 
 # What the truth leaves open for a text alone, and what ours says instead.
-HEALTH: dict[str, set[str]] = {
-    "ok": {"active", "readonly", "resyncing", "checking"},
-    "degraded": {"degraded", "recovering"},
-    "inactive": {"inactive"},
-    "container": {"inactive"},
-    "inconsistent": {"degraded"},  # [2/2] next to [U_]: shown as the worse of the two, the number missing as unknown
-}
+HEALTH: dict[str, set[str]] = DATA["HEALTH"]
 ACCEPTED = {
     ("procfs-fixtures.txt", "md4"): "inactive and [2/2] [UU] at once: written by hand; it is inactive",
     ("insights-mdstat_test_2.txt", "md2"): "[2/2] next to [U_]: how many are missing is unknown",
@@ -305,16 +296,7 @@ def test_the_composite_captured_tree() -> None:
 
 
 @pytest.mark.captured
-@pytest.mark.parametrize(
-    ("name", "state", "missing", "spares"),
-    [
-        ("raid1-faulty-with-spare", "recovering", 1, ("vda4",)),
-        ("raid1-faulty", "degraded", 1, ()),
-        ("raid1-syncing", "resyncing", 0, ()),
-        ("raid1-ok-spare", "clean", 0, ("vda4",)),
-        ("container1-root", None, None, ()),
-    ],
-)
+@pytest.mark.parametrize(("name", "state", "missing", "spares"), DATA["captured_details_as_arrays"])
 def test_captured_details_as_arrays(name: str, state: str | None, missing: int | None, spares: tuple[str, ...]) -> None:
     (detail,) = parse_mdadm_detail(command_texts()[f"generic/mdadm-query-{name}.out"])
     found = from_mdadm("md0", detail)

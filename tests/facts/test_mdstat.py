@@ -9,42 +9,14 @@ import pytest
 
 from advisor.facts.mdstat import DetailDevice, MdstatArray, parse_mdadm_detail, parse_mdstat
 from tests import captured
+from tests.cases import read_cases
 from tests.each import for_each
 
 # A text in the style of those that are read; damaged at random by the property tests.
-MDSTAT = """\
-Personalities : [raid1] [raid6] [raid5] [raid4] [raid10]
-md5 : active raid5 nvme2n1[4](R) nvme1n1[3] nvme0n1p3[0](W)(F) sdz[5](J) cciss/c0d1[6](S)
-      1953260544 blocks super 1.2 level 5, 512k chunk, algorithm 2 [3/2] [_UU]
-      [==>..................]  recovery = 12.5% (122078784/976630272) finish=85.3min speed=166857K/sec
-      bitmap: 0/8 pages [0KB], 65536KB chunk
+DATA = read_cases(__file__)
 
-md7 : broken raid0 sda[0](F) sdb[1]
-      1000 blocks super 1.2 64k chunks
-
-md8 : active raid10 sda[0] sdb[1]
-      2000 blocks super 1.2 256K chunks 2 far-copies [2/2] [UU]
-      resync=REMOTE
-
-unused devices: <none>
-"""
-DETAIL = """\
-mdadm: cannot open /dev/md9: No such file or directory
-/dev/md0:
-        Raid Level : raid6
-        Array Size : 4190208 (4.00 GiB 4.29 GB)
-      Raid Devices : 4
-             State : active, degraded, resyncing (PENDING)
-    Active Devices : 3
-        Chunk Size : 1M
-     Check Status : 7% complete
-              UUID : 85c5b164:d58a5ada:14f5fe07:d642e843 (local to host x)
-
-    Number   Major   Minor   RaidDevice State
-       0       8       17        0      active sync   /dev/sdb1
-       -       0        0        1      removed
-       4       8       49        -      journal   /dev/cciss/c0d0
-"""
+MDSTAT = DATA["MDSTAT"]
+DETAIL = DATA["DETAIL"]
 
 NOT_PRINTED = {"file", "array", "n_members", "health", "redundancy_disks", "missing_disks", "source_inconsistent"}
 NOT_PRINTED |= {"realness", "licence", "source", "rounding_kib"}
@@ -52,13 +24,7 @@ NOT_PRINTED |= {"realness", "licence", "source", "rounding_kib"}
 
 def test_flags_of_members() -> None:
     array = parse_mdstat(MDSTAT)[0]
-    assert [(one.name, one.number, one.flags) for one in array.members] == [
-        ("nvme2n1", 4, "R"),
-        ("nvme1n1", 3, ""),
-        ("nvme0n1p3", 0, "WF"),
-        ("sdz", 5, "J"),
-        ("cciss/c0d1", 6, "S"),
-    ]
+    assert [(one.name, one.number, one.flags) for one in array.members] == DATA["flags_of_members"]
     assert (array.having("F"), array.having("S"), array.having("J")) == (("nvme0n1p3",), ("cciss/c0d1",), ("sdz",))
 
 
@@ -197,17 +163,6 @@ def test_captured_mdadm_detail(row: dict[str, str]) -> None:
 
 
 @pytest.mark.captured
-@pytest.mark.parametrize(
-    ("name", "devices"),
-    [
-        ("MDADM_D_CONTENT_MULTI_DEVICES", ["/dev/md21", "/dev/md22"]),
-        ("MDADM_D_CONTENT_EMPTY_TABLE", ["/dev/md123"]),
-        ("MDADM_D_CONTENT_EMPTY_DATA_1", ["/dev/md126"]),
-        ("MDADM_D_CONTENT_NO_TABLE", ["/dev/md124"]),
-        ("MDADM_D_CONTENT_NO_DETAIL_LIST", ["/dev/md125"]),
-        ("MDADM_DETAIL_PLATFORM_CONTENT", []),
-        ("MDADM_CONTENT", []),  # mdadm --examine of a member
-    ],
-)
+@pytest.mark.parametrize(("name", "devices"), DATA["captured_texts_of_several_arrays_or"])
 def test_captured_texts_of_several_arrays_or_none(name: str, devices: list[str]) -> None:
     assert [one.device for one in parse_mdadm_detail(command_texts()[f"mdadm/{name}.txt"])] == devices

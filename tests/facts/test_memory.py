@@ -12,6 +12,7 @@ from advisor.facts.memory import HugePagePool, Memory, Sockets, parse_page_bytes
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, NoCommands, tree_host
 from tests import captured
+from tests.cases import read_cases
 from tests.trees import make_tree
 
 THP = "/sys/kernel/mm/transparent_hugepage"
@@ -26,30 +27,14 @@ def look(files: Mapping[str, str | bytes], unreadable: Mapping[str, str] | None 
     return memory, {entry.fact for entry in unknown.listed()}
 
 
+DATA = read_cases(__file__, HugePagePool, Memory, Sockets, AUXV=AUXV)
+
+
 def test_memory_of_a_host(tmp_path: Path) -> None:
-    files: dict[str, str | bytes] = {
-        "/proc/meminfo": "MemTotal:    16 kB\nMemAvailable:   8 kB\nHugePages_Total:    7\nHugepagesize:  2048 kB\n",
-        "/proc/self/auxv": AUXV,
-        f"{THP}/enabled": "always [madvise] never\n",
-        f"{THP}/defrag": "always defer [defer+madvise] madvise never\n",
-        f"{POOLS}/hugepages-1048576kB/nr_hugepages": "2\n",
-        f"{POOLS}/hugepages-1048576kB/free_hugepages": "1\n",
-        f"{POOLS}/hugepages-2048kB/nr_hugepages": "7\n",
-        "/proc/net/sockstat": "sockets: used 9\nTCP: inuse 35 orphan 0 tw 4 alloc 59 mem 22\nUDP: inuse 12 mem 62\n",
-        "/proc/net/sockstat6": "TCP6: inuse 17\nUDP6: inuse 9\n",
-    }
+    files: dict[str, str | bytes] = DATA["memory_of_a_host"]
     unknown = Unknowns()
     memory = read_memory(tree_host(str(make_tree(tmp_path, files))), unknown)
-    assert memory == Memory(
-        total_bytes=16384,
-        available_bytes=8192,
-        page_bytes=65536,
-        thp_enabled="madvise",
-        thp_defrag="defer+madvise",
-        hugepages=(HugePagePool(2 << 20, 7, None), HugePagePool(1 << 30, 2, 1)),
-        sockets=Sockets(tcp=52, udp=21),
-        default_hugepage_bytes=2 << 20,
-    )
+    assert memory == DATA["memory_of_a_host_2"]
     assert not unknown.listed()
 
 

@@ -7,29 +7,18 @@ import pytest
 from advisor.facts.block import BlockNames
 from advisor.facts.mounts import Mount, mountpoints, parse_mountinfo, parse_mounts, read_mounted, read_mounts
 from advisor.host import Host, MemoryFiles, Missing, NoCommands
+from tests.cases import read_cases
 from tests.facts.storage import Tree
 from tests.facts.test_mdstat import command_texts
 
-TABLE = """\
-21 1 8:1 / / rw,relatime shared:1 master:2 propagate_from:3 - ext4 /dev/sda1 rw,errors=remount-ro
-22 21 8:17 / /srv/with\\040blank\\134 rw,noatime - xfs /dev/sdb1 rw,sunit=1024
-23 21 8:17 /sub /bind ro,noatime - xfs /dev/sdb1 rw,sunit=1024
-24 21 0:5 / /tmp rw - tmpfs  rw,size=1k
-25 21 8:33 / /ro rw,nosuid - ext4 /dev/sdc1 ro
-26 21 8:33 / /cut
-27 21 nonsense / /x rw - ext4 /dev/sdd1 rw
-"""
+DATA = read_cases(__file__)
+
+TABLE = DATA["TABLE"]
 
 
 def test_a_table() -> None:
     mounts = parse_mountinfo(TABLE)
-    assert [(one.number, one.root, one.target, one.kind) for one in mounts] == [
-        ("8:1", "/", "/", "ext4"),
-        ("8:17", "/", "/srv/with blank\\", "xfs"),
-        ("8:17", "/sub", "/bind", "xfs"),
-        ("0:5", "/", "/tmp", "tmpfs"),
-        ("8:33", "/", "/ro", "ext4"),
-    ]
+    assert [(one.number, one.root, one.target, one.kind) for one in mounts] == DATA["a_table"]
     assert mounts[0].options == "rw,relatime,errors=remount-ro"
     assert mounts[2].options == "ro,noatime,sunit=1024"
     assert (mounts[3].source, mounts[3].options) == ("", "rw,size=1k")
@@ -61,26 +50,9 @@ def test_devices_by_number_by_source_and_not_at_all() -> None:
     tree.number("sda1", "8:1")
     tree.virtual("sdb", number="8:16")
     tree.dm(3, "vg0-lv--data", "LVM-x", ())
-    table = """\
-21 1 8:1 / / rw - ext4 /dev/root rw
-22 21 0:40 /@home /home rw - btrfs /dev/sdb rw,subvol=/@home
-23 21 0:41 / /deep rw - btrfs /dev/mapper/vg0-lv--data rw
-24 21 0:42 / /also rw - btrfs /dev/vg0/lv-data rw
-25 21 0:43 / /var/lib/docker/x rw - overlay overlay rw,lowerdir=/a
-26 21 0:44 / /nfs rw - nfs4 server:/export rw
-27 21 0:45 / /run/doc rw - fuse.portal /dev/fuse rw
-28 21 0:46 / /gone rw - btrfs /dev/sdz rw
-29 21 8:1 /etc /etc2 rw - ext4 /dev/root rw
-31 21 0:47 / /odd rw - 9p /dev/sdb rw
-30 21 8:99 / /lost rw - ext4 /dev/cciss/c0d0p9 rw
-"""
+    table = DATA["devices_by_number_by_source_and_not"]
     tree.files["/proc/self/mountinfo"] = table
-    assert names_of(tree.host()) == {
-        "sda1": ("/", "/etc2"),
-        "sdb": ("/home",),
-        "dm-3": ("/deep", "/also"),
-        "cciss/c0d0p9": ("/lost",),
-    }
+    assert names_of(tree.host()) == DATA["devices_by_number_by_source_and_not_2"]
 
 
 def test_a_capture_without_sys_dev() -> None:

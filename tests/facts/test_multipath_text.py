@@ -6,20 +6,12 @@ import pytest
 
 from advisor.facts.multipath_text import MultipathMap, parse_multipath
 from tests import captured
+from tests.cases import read_cases
 from tests.facts.test_mdstat import command_texts
 
-TEXT = """\
-Oct 28 14:02:44 | sda: blacklisted
-===== paths list =====
-     3:0:0:1 sdb 8:16  -1  undef ready  IET,VIRTUAL-DISK    running
-mpatha (3600a0b) dm-2 NETAPP,LUN C-Mode
-size=54T features='3 queue_if_no_path pg_init_retries 50' hwhandler='1 alua' wp=rw
-|-+- policy='service-time 0' prio=50 status=active
-| `- 12:0:0:1 sdc 8:32   active ready running
-`-+- policy='service-time 0' prio=-10 status=enabled
-  |- 13:0:0:1 sdf 8:80   failed faulty offline
-  `- #:#:#:# -   #:#    failed undef unknown
-"""
+DATA = read_cases(__file__)
+
+TEXT = DATA["TEXT"]
 
 
 def test_a_map() -> None:

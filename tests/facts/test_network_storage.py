@@ -7,6 +7,7 @@ import pytest
 from advisor.facts.host_facts import scan
 from advisor.facts.network_storage import NetworkStorage
 from tests.articles.openfiler import NEW_KERNEL, Machine
+from tests.cases import read_cases
 
 
 def machine() -> Machine:
@@ -16,18 +17,10 @@ def machine() -> Machine:
     return made
 
 
-@pytest.mark.parametrize(
-    ("kind", "options", "expected"),
-    [
-        ("nfs4", "rw,vers=4.2,proto=rdma,addr=192.0.2.9", NetworkStorage("nfs", "/data", "rdma", ("eth1",), "4.2")),
-        ("nfs", "rw,proto=udp,addr=198.51.100.9", NetworkStorage("nfs", "/data", "udp")),
-        ("cifs", "rw,addr=192.0.2.9", NetworkStorage("cifs", "/data", "tcp", ("eth1",))),
-        ("beegfs", "rw", NetworkStorage("beegfs", "/data", None)),
-        ("fuse.glusterfs", "rw", NetworkStorage("glusterfs", "/data", "tcp")),
-        ("xfs", "rw", None),
-        ("tmpfs", "rw", None),
-    ],
-)
+DATA = read_cases(__file__, NetworkStorage)
+
+
+@pytest.mark.parametrize(("kind", "options", "expected"), DATA["mounts"])
 def test_mounts(kind: str, options: str, expected: NetworkStorage | None) -> None:
     made = machine()
     made.files["/proc/self/mountinfo"] += f"90 1 0:77 / /data rw - {kind} server:/x {options}\n"

@@ -10,6 +10,7 @@ import pytest
 from advisor.facts.numa import Numa, read_numa
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, NoCommands, tree_host
+from tests.cases import read_cases
 from tests.trees import make_tree
 
 NODE = "/sys/devices/system/node"
@@ -86,10 +87,10 @@ def test_a_kernel_without_numa_has_no_nodes() -> None:
     assert not unknown
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [("10", "1 distance for 2 online nodes"), ("10 x", "not distances"), ("", "0 distances for 2 online nodes")],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("text", "why"), DATA["distances_that_do_not_fit_are"])
 def test_distances_that_do_not_fit_are_unknown(text: str, why: str) -> None:
     numa, unknown = look({f"{NODE}/online": "0-1"} | node(0, "0", 5, text) | node(1, "1", 5, "20 10"))
     assert numa.nodes[0].distances == ()

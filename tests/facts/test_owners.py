@@ -8,6 +8,7 @@ import pytest
 
 from advisor.facts.owners import read_owners
 from advisor.host import Host, MemoryFiles, NoCommands
+from tests.cases import read_cases
 
 INVOCATION = "/run/systemd/units/invocation:"
 
@@ -16,18 +17,10 @@ def host(files: Mapping[str, bytes], links: Mapping[str, str] | None = None) -> 
     return Host(MemoryFiles(files, links or {}, frozenset()), NoCommands(), is_root=True)
 
 
-@pytest.mark.parametrize(
-    ("files", "running", "managers"),
-    [
-        ({"/run/NetworkManager/devices/2": b""}, None, ("NetworkManager",)),
-        ({"/run/NetworkManager/devices/2": b""}, "NetworkManager.service", ("NetworkManager",)),
-        ({"/run/NetworkManager/devices/2": b""}, "ssh.service", ()),  # its state outlives it
-        ({"/run/systemd/netif/state": b""}, "systemd-networkd.service", ("systemd-networkd",)),
-        ({"/run/systemd/netif/state": b""}, "ssh.service", ()),
-        ({"/run/systemd/generator/netplan.stamp": b""}, "ssh.service", ("netplan",)),
-        ({}, "ssh.service", ()),
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("files", "running", "managers"), DATA["network_managers"])
 def test_network_managers(files: Mapping[str, bytes], running: str | None, managers: tuple[str, ...]) -> None:
     links = {} if running is None else {INVOCATION + running: "0123"}
     assert read_owners(host(files, links)).network_managers == managers
@@ -61,15 +54,7 @@ def test_power_profiles_daemon_by_its_control_group() -> None:
     assert not read_owners(host({"/usr/libexec/power-profiles-daemon": b""})).power_profiles_daemon
 
 
-@pytest.mark.parametrize(
-    ("file", "running", "agents"),
-    [
-        ("/etc/puppetlabs/puppet/puppet.conf", "puppet.service", ("Puppet",)),
-        ("/etc/puppetlabs/puppet/puppet.conf", "ssh.service", ()),
-        ("/etc/salt/minion", None, ("Salt",)),  # no systemd that could answer
-        ("/etc/hosts", None, ()),
-    ],
-)
+@pytest.mark.parametrize(("file", "running", "agents"), DATA["agents_of_configuration_managers"])
 def test_agents_of_configuration_managers(file: str, running: str | None, agents: tuple[str, ...]) -> None:
     links = {} if running is None else {INVOCATION + running: "0123"}
     assert read_owners(host({file: b""}, links)).agents == agents

@@ -20,6 +20,7 @@ from advisor.facts.pci import (
 )
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, Missing, NoCommands, tree_host
+from tests.cases import read_cases
 from tests.trees import make_tree
 
 ROOT = "/sys/devices/pci0000:5d"
@@ -70,6 +71,9 @@ def pcie(files: Mapping[str, str]) -> PcieLink | None:
     return place.pcie
 
 
+DATA = read_cases(__file__, PciPlace, PcieLink)
+
+
 def test_place_of_a_link_below_a_switch(tmp_path: Path) -> None:
     files = {f"{NIC}/numa_node": "1\n", f"{NIC}/local_cpulist": "4-7\n", f"{NIC}/net/eth0/mtu": "1500"}
     files |= {f"{NIC}/msi_irqs/{number}": "msix\n" for number in (100, 99, 101)} | {f"{NIC}/irq": "45"}
@@ -78,20 +82,9 @@ def test_place_of_a_link_below_a_switch(tmp_path: Path) -> None:
     links = {"/sys/class/net/eth0": f"../../..{NIC}/net/eth0", f"{NIC}/net/eth0/device": "../.."}
     root = make_tree(tmp_path, ONLINE | NODES | files, links)
     unknown = Unknowns()
-    assert read_place(tree_host(str(root)), "/sys/class/net/eth0/device", "links.eth0", unknown) == PciPlace(
-        address="0000:60:00.0",
-        numa_node=1,
-        local_cpus="4-7",
-        irqs=(99, 100, 101),
-        pcie=PcieLink(
-            speed_gts=8.0,
-            speed_max_gts=16.0,
-            width=8,
-            width_max=16,
-            bandwidth_mbps=4 * 7876,
-            limiting="0000:5e:00.0",
-            bridges={"0000:5f:03.0": 8 * 7876, "0000:5e:00.0": 4 * 7876, "0000:5d:02.0": 4 * 7876},
-        ),
+    assert (
+        read_place(tree_host(str(root)), "/sys/class/net/eth0/device", "links.eth0", unknown)
+        == DATA["place_of_a_link_below_a_switch"]
     )
     assert not unknown.listed()
 
@@ -128,7 +121,7 @@ def test_place_behind_vmd() -> None:
 
 @pytest.mark.parametrize(
     ("node", "cpus", "expected"),
-    [("1", "4-7", (1, "4-7")), ("-1", "0-7", (None, "0-7")), ("-1", "", (None, "")), ("0", "0-3,8-511", (0, "0-3"))],
+    DATA["locality"],
     ids=["both", "no node", "no node and no CPUs", "CPUs that do not exist"],
 )
 def test_locality(node: str, cpus: str, expected: tuple[int | None, str | None]) -> None:
@@ -198,20 +191,7 @@ def test_a_hop_without_speed_sets_no_limit() -> None:
     assert (found.bandwidth_mbps, found.limiting) == (8 * 7876, None)
 
 
-@pytest.mark.parametrize(
-    ("text", "gts"),
-    [
-        ("2.5 GT/s PCIe", 2.5),
-        ("8 GT/s", 8.0),
-        ("16.0 GT/s PCIe", 16.0),
-        ("64.0 GT/s PCIe", 64.0),
-        ("Unknown", None),
-        ("Unknown speed", None),
-        ("0.0 GT/s", None),
-        ("66 MHz PCI", None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "gts"), DATA["speed"])
 def test_speed(text: str, gts: float | None) -> None:
     assert parse_speed(text) == gts
 
@@ -228,19 +208,7 @@ def test_line_coding(gts: float, mbps: int) -> None:
     assert lane_mbps(gts) == mbps
 
 
-@pytest.mark.parametrize(
-    ("files", "irqs"),
-    [
-        ({"irq": "45", "msi_irqs/100": "msix", "msi_irqs/99": "msix", "msi_irqs/odd": ""}, (99, 100)),
-        ({"irq": "45"}, (45,)),
-        ({"irq": "0"}, ()),
-        ({"irq": "255"}, ()),
-        ({"irq": "2147483648"}, ()),
-        ({"irq": "-1"}, ()),
-        ({"irq": "x"}, ()),
-        ({}, ()),
-    ],
-)
+@pytest.mark.parametrize(("files", "irqs"), DATA["interrupts_of_a_function"])
 def test_interrupts_of_a_function(files: dict[str, str], irqs: tuple[int, ...]) -> None:
     contents = {f"{NIC}/{name}": text.encode() for name, text in files.items()}
     assert read_device_irqs(Host(MemoryFiles(contents), NoCommands()), NIC) == irqs

@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 
 from advisor.facts.roles import ROLES
+from tests.cases import read_cases
 from tests.serving_hosts import UNITS
 
 FSID = "5f3c2a1e-8d6b-4c1f-9a7e-0123456789ab"
+DATA = read_cases(__file__)
+
 SHOWS = {
+    **DATA["SHOWS"],
     "postgresql": (
         *("postgresql.service", "postgresql@16-main.service", "postgresql-16.service"),
         *("postgresql-9.6.service", "postgresql15.service", "patroni.service", "patroni@one.service"),
@@ -26,20 +30,9 @@ SHOWS = {
         *("valkey.service", "valkey@default.service", "valkey-server.service", "valkey-server@6379.service"),
         *("keydb-server.service",),
     ),
-    "nfs-server": ("nfs-server.service", "nfs-kernel-server.service"),
-    "ceph-osd": ("ceph-osd@3.service", f"ceph-{FSID}@osd.12.service", "snap.microceph.osd.service"),
-    "minio": ("minio.service", "minio@data.service", "minio-server.service", "minio1.service", "minio-2.service"),
     "kafka": (
         *("kafka.service", "kafka@1.service", "confluent-kafka.service", "confluent-server.service"),
         *("kafka-server.service", "apache-kafka.service", "snap.charmed-kafka.daemon.service"),
-    ),
-    "kvm-host": (
-        "libvirtd.service",
-        "virtqemud.service",
-        "pvedaemon.service",
-        "nova-compute.service",
-        "openstack-nova-compute.service",
-        r"machine-qemu\x2d1\x2dvm.scope",
     ),
     "web-server": (
         *("nginx.service", "openresty.service", "angie.service", "apache2.service", "apache2@site.service"),
@@ -47,32 +40,7 @@ SHOWS = {
         *("squid.service", "lshttpd.service", "trafficserver.service", "caddy.service", "varnish.service"),
     ),
 }
-SHOW_NOTHING = (
-    "redis-sentinel.service",
-    "redis-exporter.service",
-    "valkey-sentinel@one.service",
-    "kafka-connect.service",
-    "confluent-kafka-rest.service",
-    "confluent-kafka-connect.service",
-    "mysqlrouter.service",
-    "mysqld_exporter.service",
-    "postgres_exporter.service",
-    "postgresql-check-db-dir.service",
-    "pgbouncer.service",
-    "nginx-exporter.service",
-    "nfs-ganesha.service",
-    "nfs-client.target",
-    "nfs-mountd.service",
-    f"ceph-{FSID}@mon.a.service",
-    f"ceph-{FSID}@crash.host.service",
-    "ceph-osd.target",
-    "minio-console.service",
-    "libvirt-guests.service",
-    "libvirtd.socket",
-    "snap.charmed-kafka.exporter.service",
-    "snap.charmed-mysql.mysqlrouter-service.service",
-    "ssh.service",
-)
+SHOW_NOTHING = DATA["SHOW_NOTHING"]
 
 
 def roles_of(unit: str) -> list[str]:

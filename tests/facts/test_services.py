@@ -9,29 +9,13 @@ import pytest
 from advisor.facts.services import Service, read_services, show_command
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
+from tests.cases import read_cases
 from tests.trees import host_of, make_command, make_tree
 
 UNITS = ("beegfs-storage.service", "nginx.service", "nope.service")
-SHOWN = """MainPID=712
-NUMAPolicy=bind
-NUMAMask=0-1
-CPUAffinity=0-3 8
-CPUAffinityFromNUMA=no
-Id=beegfs-storage.service
-LoadState=loaded
+DATA = read_cases(__file__, Completed, Missing)
 
-MainPID=0
-NUMAPolicy=n/a
-NUMAMask=
-CPUAffinity=
-CPUAffinityFromNUMA=no
-Id=nginx.service
-LoadState=loaded
-
-Id=nope.service
-LoadState=not-found
-MainPID=0
-"""
+SHOWN = DATA["SHOWN"]
 STORAGE = Service("beegfs-storage.service", 712, "bind", "0-1", "0-3,8", "0-3,8", "0-1")
 NGINX = Service("nginx.service", None, None, None, None, None, None)
 
@@ -73,22 +57,7 @@ def test_affinity_that_follows_the_mask() -> None:
     assert (service.cpu_affinity, service.numa_policy, service.main_pid) == ("numa", None, None)
 
 
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    [
-        (Missing("absent", "systemctl is not installed"), "not installed"),
-        (Missing("unreadable", "systemctl did not answer within 10 s"), "did not answer"),
-        (
-            Completed(
-                1,
-                "",
-                "System has not been booted with systemd as init system.\nFailed to connect to bus: Host is down\n",
-            ),
-            "systemd does not run on this host",
-        ),
-        (Completed(1, "", "Cannot do it.\nAccess denied\n"), "systemctl returned 1: Cannot do it.; Access denied"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "why"), DATA["without_systemd_the_services_are"])
 def test_without_systemd_the_services_are_unknown(answer: Completed | Missing, why: str) -> None:
     services, unknown = look(answer)
     assert services == ()

@@ -19,6 +19,7 @@ from advisor.facts.sysctl_keys import refusal
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, NoCommands
 from tests.captured import captured_file
+from tests.cases import read_cases
 from tests.each import for_each
 
 ROOT = Path(__file__).parents[2]
@@ -77,21 +78,10 @@ def test_an_empty_value_is_a_value() -> None:
 # --- the grammar ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("line", "key", "value"),
-    [
-        ("vm.swappiness=10", "vm.swappiness", "10"),
-        ("  vm.swappiness  =  10  ", "vm.swappiness", "10"),
-        ("vm/swappiness = 10\r", "vm.swappiness", "10"),
-        ("net.ipv4.conf.eth0/10.rp_filter=2", "net.ipv4.conf.eth0/10.rp_filter", "2"),
-        ("net/ipv4/conf/eth0.10/rp_filter=2", "net.ipv4.conf.eth0/10.rp_filter", "2"),
-        ("kernel.modprobe = /sbin/mod probe", "kernel.modprobe", "/sbin/mod probe"),
-        ("c = include an = sign", "c", "include an = sign"),
-        ("key.with.comment = 5 # five", "key.with.comment", "5 # five"),
-        ("empty.value =", "empty.value", ""),
-        ("net..core.somaxconn = 1", "net.core.somaxconn", "1"),
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("line", "key", "value"), DATA["a_line"])
 def test_a_line(line: str, key: str, value: str) -> None:
     (source,) = parse_sysctl_file(f"\n{line}\n", "/etc/sysctl.d/x.conf")
     assert (source.key, source.value, source.line, source.path) == (key, value, 2, "/etc/sysctl.d/x.conf")
@@ -141,37 +131,15 @@ def swap(**places: str) -> dict[str, str]:
 @for_each(
     "files links value",
     [
-        (swap(etc_10a="1", usr_50b="2"), {}, "2"),
-        (swap(usr_50b="2", run_50b="3"), {}, "3"),
-        ({**swap(usr_50b="2", run_50b="3"), f"{ETC}50b.conf": ""}, {}, None),
-        (swap(usr_50b="2"), {f"{ETC}50b.conf": "/dev/null"}, None),
+        *DATA["the_file_that_wins"],
         ({f"{ETC}{name}": "vm.swappiness=9" for name in ("README", "x.conf.bak", ".x.conf", "x.conf~")}, {}, None),
-        (swap(lib_60c="4", usr_50b="2"), {}, "4"),
-        # Without systemd /etc/sysctl.conf is read last, with it only through a link, which is made for systemd.
-        ({**CONF, **LAST}, {}, "7"),
-        ({**CONF, **SYSTEMD}, {}, None),
-        ({**CONF, **SYSTEMD}, LINK, "7"),
-        ({**CONF, **SYSTEMD, **swap(etc_50a="1")}, LINK, "7"),
-        ({**CONF, **SYSTEMD, **LAST}, LINK, "1"),
-        ({**CONF, **LAST}, LINK, "1"),
     ],
 )
 def test_the_file_that_wins(files: dict[str, str], links: dict[str, str], value: str | None) -> None:
     assert winner(files, links=links) == value
 
 
-@for_each(
-    "text key value",
-    [
-        # A pattern gives way to the exact key wherever it is.
-        (f"{ALL}=1\n{ARP}=2\n", ALL, "1"),
-        (f"{ARP}=2\nnet.ipv4.conf.a*.rp_filter=0", ALL, "0"),
-        (f"{ARP}=2\n-{ALL}\n", ALL, None),
-        ("net.*.rp_filter=2\n", ALL, None),
-        ("net/ipv4/conf/eth0.*/rp_filter=2\n", "net.ipv4.conf.eth0/10.rp_filter", "2"),
-        ("-vm.swappiness\nvm.swappiness=5\n", "vm.swappiness", "5"),
-    ],
-)
+@for_each("text key value", DATA["the_line_that_wins"])
 def test_the_line_that_wins(text: str, key: str, value: str | None) -> None:
     assert winner({f"{ETC}50-a.conf": text}, key) == value
 
@@ -212,35 +180,7 @@ def test_a_merged_lib_is_read_once_and_what_cannot_be_read_is_noted() -> None:
 # --- what the kernel refuses ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "is_refused"),
-    [
-        (RMEM, '"4096 87380 8388608"', True),
-        (RMEM, "4096 87380 8388608", False),
-        (RMEM, "4096\t87380  8388608 # comment", False),
-        (RMEM, "4096 '87380' 8388608", True),
-        (RMEM, "4096,87380,8388608", True),
-        (RMEM, "5000", False),
-        (RMEM, "5000 6000 7000 eight", False),
-        ("net.core.rmem_max", "8M", True),
-        ("net.core.rmem_max", "8388608#x", True),
-        ("net.core.rmem_max", "0x800000", False),
-        ("net.core.rmem_max", "010", False),
-        ("net.core.rmem_max", "089", True),
-        ("net.core.rmem_max", "+5", True),
-        ("net.core.rmem_max", "", True),
-        ("net.core.rmem_max", "2147483648", True),
-        ("net.core.rmem_max", "9" * 5000, True),
-        ("kernel.shmmax", "18446744073692774399", False),
-        ("net.ipv4.tcp_congestion_control", '"bbr"', True),
-        ("net.ipv4.tcp_congestion_control", "bbr", False),
-        ("net.ipv4.ip_local_reserved_ports", "50000,50001", False),
-        ("net.ipv4.ip_local_reserved_ports", "", False),
-        ("net.ipv4.conf.eth0/10.rp_filter", "'2'", True),
-        ("net.ipv4.conf.*.rp_filter", "2", False),
-        ("kernel.core_pattern", '"|/bin/x"', False),
-    ],
-)
+@pytest.mark.parametrize(("key", "value", "is_refused"), [*DATA["refusal"], ("net.core.rmem_max", "9" * 5000, True)])
 def test_refusal(key: str, value: str, *, is_refused: bool) -> None:
     assert (refusal(key, value) is not None) == is_refused
 
@@ -257,14 +197,7 @@ def _captured(name: str) -> str:
 
 
 @pytest.mark.captured
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("SYSCTL_CONF_TEST.txt", {"kernel.domainname": "example.com", "kernel.modprobe": "/sbin/mod probe"}),
-        ("SYSCTL_TEST.txt", {"a": "1", "b": "2", "c": "include an = sign"}),
-        ("SYSCTL_DOC_TEST.txt", {"kernel.domainname": "example.com", "kernel.modprobe": "/sbin/modprobe"}),
-    ],
-)
+@pytest.mark.parametrize(("name", "expected"), DATA["captured_files"])
 def test_captured_files(name: str, expected: dict[str, str]) -> None:
     assert {one.key: one.value for one in parse_sysctl_file(_captured(name), "x")} == expected
 
@@ -380,25 +313,7 @@ for value in json.load(sys.stdin):
         answers.append(False)
 print(json.dumps(answers))
 """
-_WORDS = [
-    "0",
-    "1",
-    "-1",
-    "+1",
-    "010",
-    "08",
-    "0x1f",
-    "0x",
-    "1k",
-    "1#",
-    '"1"',
-    "'1'",
-    "1 # x",
-    "1 2",
-    '1 "2"',
-    "1,2",
-    "--1",
-]
+_WORDS = DATA["_WORDS"]
 _WORDS += ["2147483647", "2147483648", "-2147483648", "-2147483649", "9" * 25, "-", "0b1", "1.5", "\t1", "1\t", "", " "]
 _WORDS += ["1\v2", "1\f", "0X1F", "00", "-0", "- 1", "1e3", "x", "1;", "١"]
 

@@ -10,23 +10,15 @@ from advisor.facts.tw_cli import parse_tw_cli_controllers, parse_tw_cli_serial, 
 from advisor.limits.paths import limits_of
 from advisor.rules.registry import judge
 from advisor.rules.workload import parse_workload
+from tests.cases import read_cases
 from tests.facts.storage import Tree
 from tests.threeware import Unit, add_card, add_disk
 
 RAID6 = Unit(0, "RAID-6", 8, 11175.8)
 RAID10 = Unit(0, "RAID-10", 8, 7450.56)
-OLD = """
-Unit  UnitType  Status         %Cmpl  Stripe  Size(GB)  Cache  AVerify  IgnECC
-------------------------------------------------------------------------------
-u0    RAID-5    OK             -      64K     1396.95   OFF    ON       OFF
+DATA = read_cases(__file__)
 
-Port   Status           Unit   Size        Blocks        Serial
----------------------------------------------------------------
-p0     OK               u0     465.76 GB   976773168     WD-WCANU1111111
-p1     OK               u0     465.76 GB   976773168     WD-WCANU1111112
-p2     OK               u0     465.76 GB   976773168     WD-WCANU1111113
-p3     OK               u0     465.76 GB   976773168     WD-WCANU1111114
-"""
+OLD = DATA["OLD"]
 
 
 def with_serial(unit: Unit, serial: str) -> Unit:
@@ -196,15 +188,7 @@ def test_releases_with_other_columns() -> None:
     assert one.size_bytes == round(1396.95 * (1 << 30))
 
 
-@pytest.mark.parametrize(
-    ("text", "serial"),
-    [
-        ("/c0/u0 status = OK\n/c0/u0 serial number = YGK6ZAKA000000000000 \n", "YGK6ZAKA000000000000"),
-        ("/c0/u0 serial number = \n/c0/u0 Auto Verify Policy = off\n", None),
-        ("/c0/u0 serial number = -\n", None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "serial"), DATA["a_serial_number"])
 def test_a_serial_number(text: str, serial: str | None) -> None:
     assert parse_tw_cli_serial(text) == serial
 

@@ -6,49 +6,16 @@ from collections.abc import Mapping
 
 from advisor.host import Host, MemoryFiles, NoCommands
 from advisor.importers.records import Imported, ImportedSetting
+from tests.cases import read_cases
 
 CPU = "/sys/devices/system/cpu"
 PROC = "/proc/sys"
 
+DATA = read_cases(__file__)
+
 MACHINE: Mapping[str, str] = {
-    f"{CPU}/online": "0-3\n",
-    f"{CPU}/present": "0-3\n",
+    **DATA["MACHINE"],
     **{f"{CPU}/cpu{cpu}/topology/physical_package_id": f"{cpu // 2}\n" for cpu in range(4)},
-    f"{CPU}/cpu0/cpuidle/state0/name": "POLL\n",
-    f"{CPU}/cpu0/cpuidle/state0/latency": "0\n",
-    f"{CPU}/cpu0/cpuidle/state1/name": "C1\n",
-    f"{CPU}/cpu0/cpuidle/state1/latency": "2\n",
-    f"{CPU}/cpu0/cpufreq/scaling_available_governors": "performance powersave\n",
-    f"{CPU}/cpufreq/policy0/scaling_governor": "powersave\n",
-    f"{CPU}/cpufreq/policy0/scaling_available_governors": "performance powersave\n",
-    f"{CPU}/cpufreq/policy0/scaling_driver": "intel_pstate\n",
-    f"{CPU}/intel_pstate/min_perf_pct": "10\n",
-    f"{CPU}/intel_pstate/no_turbo": "0\n",
-    "/proc/cpuinfo": "processor\t: 0\nmodel name\t: Intel(R) Xeon(R)\nflags\t\t: fpu cx8 hwp_epp\n",
-    "/proc/meminfo": "MemTotal: 16777216 kB\nMemAvailable: 12582912 kB\n",
-    "/proc/cmdline": "BOOT_IMAGE=/vmlinuz ro quiet\n",
-    "/etc/os-release": 'ID=sles\nPRETTY_NAME="SUSE Linux Enterprise Server 15 SP5"\nVERSION="15-SP5"\n',
-    f"{PROC}/kernel/hostname": "here\n",
-    f"{PROC}/kernel/osrelease": "6.1.0\n",
-    f"{PROC}/kernel/arch": "x86_64\n",
-    f"{PROC}/kernel/version": "#1 SMP\n",
-    f"{PROC}/kernel/numa_balancing": "1\n",
-    f"{PROC}/kernel/pid_max": "4194304\n",
-    f"{PROC}/net/core/somaxconn": "4096\n",
-    f"{PROC}/net/core/rmem_max": "4194304\n",
-    f"{PROC}/net/ipv4/tcp_rmem": "4096\t131072\t33554432\n",
-    f"{PROC}/vm/swappiness": "60\n",
-    f"{PROC}/vm/dirty_ratio": "20\n",
-    f"{PROC}/vm/dirty_bytes": "0\n",
-    f"{PROC}/vm/dirty_background_ratio": "10\n",
-    f"{PROC}/vm/dirty_background_bytes": "0\n",
-    "/sys/class/dmi/id/sys_vendor": "Dell Inc.\n",
-    "/sys/class/dmi/id/board_vendor": "Dell Inc.\n",
-    "/sys/class/dmi/id/product_name": "PowerEdge R750\n",
-    "/sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
-    "/sys/kernel/mm/transparent_hugepage/defrag": "always defer defer+madvise [madvise] never\n",
-    "/sys/kernel/mm/ksm/run": "0\n",
-    "/etc/tmpfiles.d/x.conf": "",
     **{
         f"/sys/block/{name}/{file}": text
         for name, scheduler in (
@@ -66,8 +33,6 @@ MACHINE: Mapping[str, str] = {
             ("size", "2097152\n"),
         )
     },
-    "/sys/block/sda/device/vendor": "ATA\n",
-    "/sys/block/sda/device/model": "ST4000NM\n",
 }
 LINKS: Mapping[str, str] = {
     "/sys/class/net/eth0": "../../devices/pci0000:00/0000:00:03.0/net/eth0",

@@ -29,21 +29,14 @@ from advisor.host.probes import ReadFile
 from advisor.planning.records import Plan
 from advisor.tunables.edits import Persisted
 from docs.command_page import help_pages
+from tests.cases import read_cases
 from tests.trees import make_tree
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
-HOST = {
-    "proc/sys/net/core/rmem_max": "212992\n",
-    "proc/sys/net/core/wmem_max": "8388608\n",
-    "proc/sys/net/ipv4/tcp_rmem": "4096\t131072\t6291456\n",
-    "proc/sys/net/ipv4/tcp_wmem": "4096\t99999\t99999999\n",
-    "proc/meminfo": "MemTotal: 65536000 kB\nMemAvailable: 60000000 kB\n",
-    "proc/sys/kernel/random/boot_id": "8b5a1a1e-0000-4000-8000-000000000001\n",
-    "proc/sys/kernel/osrelease": "6.1.0\n",
-    "etc/machine-id": "0123456789abcdef0123456789abcdef\n",
-    "sys/class/net/eth0/mtu": "1500\n",
-}
+DATA = read_cases(__file__)
+
+HOST = DATA["HOST"]
 PROFILE = "socket-buffers-8m"
 SYSCTL_FILE = f"/etc/sysctl.d/90-advisor-{PROFILE}.conf"
 
@@ -182,14 +175,7 @@ def test_a_value_is_data_whatever_it_holds(value: str) -> None:
                 yaml.safe_load(content)
 
 
-@pytest.mark.parametrize(
-    ("path", "is_carried"),
-    [
-        ("/sys/devices/system/cpu/cpufreq/policy0/energy_performance_preference", True),
-        ("/sys/devices/system/cpu/intel_pstate/no_turbo", True),
-        ("/proc/irq/40/smp_affinity_list", False),
-    ],
-)
+@pytest.mark.parametrize(("path", "is_carried"), DATA["tuned_takes_whatever_is_one"])
 def test_tuned_takes_whatever_is_one_attribute_below_sys(path: str, is_carried: bool) -> None:
     one = msgspec.structs.replace(setting("other:x", "1"), steps=(WriteFile(path, "1"),))
     bundle = bundles((one, setting("sysctl:vm.swappiness", "10")))["tuned"]

@@ -22,6 +22,7 @@ from advisor.host.probes import ReadFile
 from advisor.planning.records import Plan
 from advisor.tunables import FileEdit
 from advisor.tunables.tunable import Sense
+from tests.cases import read_cases
 from tests.trees import make_tree
 
 ROOT = Path(__file__).parents[2]
@@ -102,14 +103,10 @@ def test_files_of_sysctls_are_taken_up_as_they_are() -> None:
     assert not any("rmem_max" in line for line in use)
 
 
-@pytest.mark.parametrize(
-    ("one", "command"),
-    [
-        (mtu(), "ip link set dev eth1 mtu 9000"),
-        (link_rule(), "printf '%s\\n' 5000 > /sys/class/net/eth1/tx_queue_len"),
-        (block(), "printf '%s\\n' none > /sys/block/nvme0n1/queue/scheduler"),
-    ],
-)
+DATA = read_cases(__file__, block, link_rule, mtu)
+
+
+@pytest.mark.parametrize(("one", "command"), DATA["what_waits_for_its_device_is_said"])
 def test_what_waits_for_its_device_is_said_with_what_sets_it_now(one: ExportedSetting, command: str) -> None:
     (line,) = [line for line in bundle("files", one).use if line.startswith(command)]
     assert "restart" in line.removeprefix(command)
@@ -177,14 +174,7 @@ def test_a_playbook_is_for_the_host_that_it_was_made_for() -> None:
 
 # ---- what is said about the files
 
-HOST = {
-    "proc/sys/net/core/rmem_max": "212992\n",
-    "proc/meminfo": "MemTotal: 65536000 kB\nMemAvailable: 60000000 kB\n",
-    "proc/sys/kernel/random/boot_id": "8b5a1a1e-0000-4000-8000-000000000001\n",
-    "proc/sys/kernel/osrelease": "6.1.0\n",
-    "proc/sys/kernel/hostname": "node1\n",
-    "etc/machine-id": "0123456789abcdef0123456789abcdef\n",
-}
+HOST = DATA["HOST"]
 
 
 def exported(place: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
@@ -250,16 +240,7 @@ def test_each_form_carries_a_value_or_lists_it_as_left_out(form: str, one: Expor
     assert words in text or one.tunable in {left.tunable for left in found.left_out}, f"{form} loses {one.tunable}"
 
 
-@pytest.mark.parametrize(
-    ("key", "live", "is_set"),
-    [
-        ("vm.dirty_background_bytes", "0", True),
-        ("vm.dirty_background_bytes", "536870912", False),
-        ("vm.dirty_background_bytes", "2147483648", True),
-        # A limit that 0 is the least of.
-        ("vm.swappiness", "0", False),
-    ],
-)
+@pytest.mark.parametrize(("key", "live", "is_set"), DATA["a_limit_that_is_0_where_there"])
 def test_a_limit_that_is_0_where_there_is_none_is_set(tmp_path: Path, key: str, live: str, *, is_set: bool) -> None:
     place = tmp_path / "value"
     place.write_text(f"{live}\n")

@@ -18,6 +18,7 @@ from advisor.host.probes import ReadFile
 from advisor.planning.records import Plan
 from advisor.tunables.edits import Persisted
 from advisor.tunables.tunable import Sense
+from tests.cases import read_cases
 
 BIN = Path(sys.executable).parent
 
@@ -81,24 +82,10 @@ def settings_sh(out: Path, verb: str) -> subprocess.CompletedProcess[str]:
 TRIPLE: tuple[Sense, ...] = ("exactly", "at-least", "at-least")
 
 
-@pytest.mark.parametrize(
-    ("live", "wanted", "sense", "after"),
-    [
-        ("212992", "8388608", "at-least", "8388608"),
-        ("16777216", "8388608", "at-least", None),
-        ("8388608", "8388608", "at-least", None),
-        ("99", "100", "at-least", "100"),
-        ("0100", "99", "at-least", None),
-        # As doubles the two would be the same.
-        ("18446744073692774398", "18446744073692774399", "at-least", "18446744073692774399"),
-        ("18446744073692774399", "18446744073692774398", "at-least", None),
-        ("60", "10", "at-most", "10"),
-        ("5", "10", "at-most", None),
-        ("4096 16384 4194304", "4096 131072 8388608", TRIPLE, "4096 131072 8388608"),
-        ("4096 131072 33554432", "4096 131072 8388608", TRIPLE, None),
-        ("16777216", "8388608", "exactly", "8388608"),
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("live", "wanted", "sense", "after"), DATA["a_live_value_that_is_better_is_left"])
 def test_a_live_value_that_is_better_is_left_alone(
     live: str, wanted: str, sense: Sense | tuple[Sense, ...], after: str | None, tmp_path: Path
 ) -> None:

@@ -9,20 +9,13 @@ from advisor.host.ethtool import Answer
 from advisor.importers.from_host import import_host
 from advisor.importers.records import Imported, Mode
 from advisor.importers.to_profile import to_profile
+from tests.cases import read_cases
 from tests.importers.hosts import CPU, PROC, became, machine, values
 from tests.importers.plans import plan_imported
 
-OTHER: dict[str, str | bytes] = {
-    f"{PROC}/kernel/hostname": "there\n",
-    f"{PROC}/vm/swappiness": "10\n",
-    f"{PROC}/net/ipv4/tcp_mem": "1 2 3\n",
-    f"{PROC}/fs/aio-nr": "17\n",
-    f"{PROC}/kernel/shmmni": "4096\n",
-    "/sys/kernel/mm/transparent_hugepage/enabled": "always madvise [never]\n",
-    "/sys/block/nvme0n1/queue/read_ahead_kb": "512\n",
-    "/sys/block/nvme1n1/queue/read_ahead_kb": "512\n",
-    "/sys/block/sda/queue/scheduler": "mq-deadline [kyber] none\n",
-}
+DATA = read_cases(__file__)
+
+OTHER: dict[str, str | bytes] = DATA["OTHER"]
 HERE: dict[str, str | bytes] = {f"{PROC}/net/ipv4/tcp_mem": "4 5 6\n", f"{PROC}/fs/aio-nr": "0\n"}
 
 
@@ -85,13 +78,7 @@ def test_the_plan_makes_the_one_like_the_other() -> None:
     assert after["block:sda:scheduler"] == "kyber"
 
 
-SMALLER: dict[str, str | bytes] = {
-    f"{PROC}/kernel/hostname": "there\n",
-    f"{PROC}/net/core/rmem_max": "425984\n",
-    f"{PROC}/net/ipv4/tcp_rmem": "8192\t131072\t6291456\n",
-    f"{PROC}/net/core/somaxconn": "65535\n",
-    f"{PROC}/vm/swappiness": "10\n",
-}
+SMALLER: dict[str, str | bytes] = DATA["SMALLER"]
 
 
 def test_in_intent_limits_and_buffers_are_only_raised() -> None:
@@ -143,13 +130,7 @@ def with_link(mtu: int, rx: int = 256) -> Host:
     return Host(files, NoCommands(), is_root=True, ethtool_answers=answers)
 
 
-@pytest.mark.parametrize(
-    ("theirs", "ours", "words"),
-    [
-        (9000, 1500, "an MTU has to fit the switches and peers of each link: advisor plan jumbo-frames"),
-        (1500, 9000, "an MTU has to fit the switches and peers of each link; here it is 9000"),
-    ],
-)
+@pytest.mark.parametrize(("theirs", "ours", "words"), DATA["an_mtu_is_left_to_a_person_with_what"])
 def test_an_mtu_is_left_to_a_person_with_what_raises_it_or_not(theirs: int, ours: int, words: str) -> None:
     found = import_host(with_link(theirs), with_link(ours), "intent", where="x")
     (one,) = became(found, "virtio_net: mtu")
@@ -157,14 +138,7 @@ def test_an_mtu_is_left_to_a_person_with_what_raises_it_or_not(theirs: int, ours
     assert words in one.why
 
 
-@pytest.mark.parametrize(
-    ("theirs", "ours", "mode", "became_of_it"),
-    [
-        (256, 4096, "intent", ("ignored", "exactly")),
-        (4096, 256, "intent", ("tunable", "at-least")),
-        (256, 4096, "faithful", ("tunable", "exactly")),
-    ],
-)
+@pytest.mark.parametrize(("theirs", "ours", "mode", "became_of_it"), DATA["rings_are_buffers_too"])
 def test_rings_are_buffers_too(theirs: int, ours: int, mode: Mode, became_of_it: tuple[str, str]) -> None:
     found = import_host(with_link(1500, theirs), with_link(1500, ours), mode, where="x")
     (one,) = became(found, "virtio_net: ring.rx")

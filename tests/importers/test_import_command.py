@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from advisor.profiles.lint import lint_profile
+from tests.cases import read_cases
 from tests.trees import make_tree
 
 
@@ -83,23 +84,10 @@ def test_the_command_reads_the_hosts_own_tuned(tmp_path: Path) -> None:
     assert "1 tunable" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        (),
-        ("tuned:",),
-        ("tuned:nosuch",),
-        ("saptune:nosuch",),
-        ("sysctl:/nosuch",),
-        ("sysctl:/etc/passwd",),
-        ("saptune:/nosuch",),
-        ("tuned:/nosuch",),
-        ("/nosuch",),
-        ("tuned:x", "--mode", "guess"),
-        ("tuned:x", "--from-host", "y"),
-        ("--from-host", "/nosuch"),
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize("arguments", DATA["wrong_calls_are_told"])
 def test_wrong_calls_are_told(arguments: tuple[str, ...], tmp_path: Path) -> None:
     done = advisor(*arguments, cwd=tmp_path)
     assert done.returncode == 2
@@ -153,14 +141,7 @@ def test_a_host_like_another(tmp_path: Path) -> None:
 
 
 def test_kinds_of_files_are_told_apart(tmp_path: Path) -> None:
-    texts = {
-        "x.conf": ("vm.swappiness = 5\n", "sysctl:"),
-        "note": (
-            '[version]\n# X-NOTE=1 CATEGORY=x VERSION=2 DATE=1.1.2026 NAME="n"\n[sysctl]\nvm.swappiness=5\n',
-            "saptune:",
-        ),
-        "tuned.conf": ("[sysctl]\nvm.swappiness=5\n", "tuned:"),
-    }
+    texts = DATA["kinds_of_files_are_told_apart"]
     for name, (text, origin) in texts.items():
         (tmp_path / name).write_text(text)
         document = json.loads(advisor(str(tmp_path / name), "--json").stdout)

@@ -17,6 +17,7 @@ from advisor.host import WriteFile
 from advisor.host.probes import ReadFile
 from advisor.planning.records import Plan
 from advisor.tunables.edits import Persisted
+from tests.cases import read_cases
 
 FORMS = ("networkmanager", "nmstate")
 
@@ -46,38 +47,18 @@ def interfaces(found: Bundle) -> list[dict[str, object]]:
     return document["interfaces"]
 
 
+DATA = read_cases(__file__)
+
+
 def test_all_of_a_link_goes_to_networkmanager_in_one_command_and_in_its_words() -> None:
-    values = {
-        "eth0:mtu": "9000",
-        "eth0:coalesce.adaptive-rx": "off",
-        "eth0:coalesce.rx-usecs": "30",
-        "eth0:feature.rx-gro": "off",
-        "eth0:feature.tx-tcp-segmentation": "on",
-        "eth1:feature.rx-hashing": "on",
-        "eth1:pause.autoneg": "on",
-    }
+    values = DATA["all_of_a_link_goes_to_networkmanager"]
     found = bundle("networkmanager", values)
-    assert modified(found) == {
-        "eth0": {
-            "802-3-ethernet.mtu": "9000",
-            # A switch among numbers (nm-settings-nmcli).
-            "ethtool.coalesce-adaptive-rx": "0",
-            "ethtool.coalesce-rx-usecs": "30",
-            "ethtool.feature-gro": "off",
-            "ethtool.feature-tx-tcp-segmentation": "on",
-        },
-        "eth1": {"ethtool.feature-rxhash": "on", "ethtool.pause-autoneg": "on"},
-    }
+    assert modified(found) == DATA["all_of_a_link_goes_to_networkmanager_2"]
     assert found.left_out == ()
 
 
 def test_nmstate_has_the_kernel_s_words() -> None:
-    values = {
-        "eth0:mtu": "9000",
-        "eth0:feature.rx-gro": "off",
-        "eth0:coalesce.adaptive-rx": "on",
-        "eth1:ring.rx": "512",
-    }
+    values = DATA["nmstate_has_the_kernel_s_words"]
     assert interfaces(bundle("nmstate", values)) == [
         {"name": "eth0", "mtu": 9000, "ethtool": {"feature": {"rx-gro": False}, "coalesce": {"adaptive-rx": True}}},
         {"name": "eth1", "ethtool": {"ring": {"rx": 512}}},

@@ -12,6 +12,7 @@ from advisor.importers.saptune import import_saptune, installed_notes
 from advisor.importers.saptune_text import parse_saptune_note
 from advisor.importers.to_profile import to_profile
 from advisor.report.imported import imported_text
+from tests.cases import read_cases
 from tests.importers.hosts import became, machine, values
 from tests.importers.plans import plan_imported
 
@@ -39,35 +40,12 @@ def test_the_header_in_both_syntaxes(header: str) -> None:
     assert len(note.references) in (0, 2)
 
 
+DATA = read_cases(__file__)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("[sysctl]\nkernel.numa_balancing=0\n", {"sysctl:kernel.numa_balancing": "0"}),
-        ('[sysctl]\nnet.ipv4.tcp_rmem = "4096 8192 9000"\n', {"sysctl:net.ipv4.tcp_rmem": "4096 8192 9000"}),
-        ("[sysctl]\nvm.swappiness = 1 # why\n", {"sysctl:vm.swappiness": "1"}),
-        ("[vm]\nTHP=never\nKSM=0\n", {"thp:enabled": "never", "sysfs:/sys/kernel/mm/ksm/run": "0"}),
-        ("[cpu]\ngovernor=performance\nforce_latency=70\n", {
-            "cpufreq:*:governor": "performance", "pm-qos:cpu_dma_latency": "70"}),
-        ("[grub]\nnuma_balancing=disable\n", {"cmdline:numa_balancing": "disable"}),
-        ("[service]\nsysstat.service=stop,disable\n", {"unit:sysstat.service:state": "disabled inactive"}),
-        ("[service]\nx=start,stop,disable,enable\n", {"unit:x.service:state": "disabled active"}),
-        ("[service]\nuuidd.socket=start\n", {"unit:uuidd.socket:state": "enabled active"}),
-        ("[sys]\nkernel.mm.ksm.run=1\n", {"sysfs:/sys/kernel/mm/ksm/run": "1"}),
-        ("[block:blkpat=nvme]\nIO_SCHEDULER=noop, none\n", {"block:{disk}:scheduler nvme0n1,nvme1n1": "none"}),
-        ("[block:blkpat=sd[ab]]\nNRREQ=1024\n", {"block:{disk}:nr_requests sda": "1024"}),
-        ("[block:blkvendor=ATA]\nREAD_AHEAD_KB=64\n", {"block:{disk}:read_ahead_kb sda": "64"}),
-        ("[sysctl:os=15-SP5]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
-        ("[sysctl:os=15-[5-7]]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
-        ("[sysctl:os=15-[2,4-5]]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
-        ("[sysctl:os=15-[5-]]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
-        ("[sysctl:os=15-[-5]]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
-        ("[sysctl:os=15-SP*]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
-        ("[sysctl:kernel=^6\\.[0-4]\\.]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
-        ("[sysctl:os=15-*:arch=x86_64]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
-        ("[sysctl:vendor=Dell:model=R750]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
-        ("[sysctl:blkvendor=ATA]\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
-        ("[sysctl]\nvm.swappiness=1\n[sysctl:arch=x86_64]\nvm.swappiness=2\n", {"sysctl:vm.swappiness": "2"}),
-    ],
+    DATA["a_setting_becomes_a_tunable"],
 )  # fmt: skip
 def test_a_setting_becomes_a_tunable(text: str, expected: dict[str, str]) -> None:
     assert made(text) == expected
@@ -93,22 +71,7 @@ ALIBABA = {f"{DMI}/sys_vendor": "Alibaba Cloud\n", f"{DMI}/product_name": "Aliba
 GUEST = {"/proc/cpuinfo": "flags\t\t: fpu cx8 lm hypervisor\n", f"{DMI}/sys_vendor": "QEMU\n"}
 
 
-@pytest.mark.parametrize(
-    ("tags", "files"),
-    [
-        # What systemd-detect-virt calls none.
-        ("arch=x86_64:virt=bare-metal", {"/proc/cpuinfo": "flags\t\t: fpu cx8 lm\n"}),
-        ("virt=qemu", GUEST),
-        ("virt=vm", GUEST),
-        ("csp=alibaba", ALIBABA),
-        ("csp=google", {f"{DMI}/bios_vendor": "Google\n"}),
-        ("csp=azure", {f"{DMI}/chassis_asset_tag": "7783-7084-3265-9085-8269-3286-77\n"}),
-        ("csp=ibmVPC", {f"{DMI}/chassis_asset_tag": "ibmcloud\n"}),
-        ("", {}),
-        ("csp=aws", {f"{DMI}/bios_version": "4.11.amazon\n"}),
-        ("kernel=^6\\.4\\.0-.*-default$", {"/proc/sys/kernel/osrelease": "6.4.0-150600.23.42-default\n"}),
-    ],
-)
+@pytest.mark.parametrize(("tags", "files"), DATA["a_section_for_such_a_host"])
 def test_a_section_for_such_a_host(tags: str, files: dict[str, str]) -> None:
     note = OLD + f"[sysctl:{tags}]\nvm.swappiness=1\n"
     without = ("/proc/sys/kernel/arch",) if "kernel=" in tags else ()
@@ -138,19 +101,7 @@ def test_a_kernel_that_is_not_known_is_left_to_a_person() -> None:
     assert (one.outcome, one.why) == ("manual", "whether kernel=^6 fits this host is unknown")
 
 
-@pytest.mark.parametrize(
-    ("header", "why"),
-    [
-        ("sysctl:kernel=((", "the tag kernel: not a regular expression: "),
-        ("sysctl:kernel=(a+)+", "the tag kernel: the regular expression repeats what repeats itself"),
-        ("sysctl:vendor=[", "the tag vendor: not a regular expression: "),
-        ("sysctl:blkvendor=*", "the tag blkvendor: not a regular expression: "),
-        ("block:blkpat=((", "the tag blkpat: not a regular expression: "),
-        ("block:blkmodel=((", "the tag blkmodel: not a regular expression: "),
-        ("sysctl:bios_vendor=((", "the tag bios_vendor: not a regular expression: "),
-        (f"block:blkpat={'a' * 1996}", "its tags: the regular expression is longer than 2000 characters"),
-    ],
-)
+@pytest.mark.parametrize(("header", "why"), DATA["a_tag_that_is_no_regular_expression"])
 def test_a_tag_that_is_no_regular_expression_is_left_to_a_person(header: str, why: str) -> None:
     found = import_saptune("4711", host_with(f"[{header}]\nNRREQ=5\n"), "faithful")
     (one,) = found.settings
@@ -165,22 +116,7 @@ def test_arm_has_two_names_for_one_thing() -> None:
     assert values(import_saptune("4711", host, "intent")) == {"sysctl:vm.swappiness": "2"}
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("[limits]\nLIMITS=@sapsys hard nofile 65536\n", "limits.d"),
-        ("[filesystem]\nxfs_options=+nobarrier\n", "only checks options of mounts"),
-        ("[login]\nUserTasksMax=infinity\n", "logind"),
-        ("[mem]\nVSZ_TMPFS_PERCENT=75\n", "/dev/shm"),
-        ("[pagecache]\nENABLE_PAGECACHE_LIMIT=no\n", "SLES 12"),
-        ("[rpm]\nsystemd 228-142.1\n", "versions of packages"),
-        ("[reminder]\n# mind this = that\n#  and that\n", "reminds"),
-        ("[cpu]\nwhat=1\n", "alone here"),
-        ("[sysctl]\nkernel.core_pattern=x\n", "the kernel runs what it names"),
-        ("[grub]\ninit=/bin/sh\n", "the host is started with what it names, as root"),
-        ("[grub]\nselinux=0\n", "which of the kernel's protections"),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), DATA["what_is_left_to_a_person"])
 def test_what_is_left_to_a_person(text: str, words: str) -> None:
     found = import_saptune("4711", host_with(text), "intent")
     (one,) = found.settings
@@ -191,25 +127,12 @@ def test_what_is_left_to_a_person(text: str, words: str) -> None:
 def test_a_reminder_is_told_paragraph_by_paragraph() -> None:
     text = "[reminder]\n# First line\n# and second.\n#\n\n# Another = one\nno comment\n[vm]\n# why\nTHP=never\n"
     found = import_saptune("4711", host_with(text), "faithful")
-    assert [(one.line, one.outcome, one.quoted) for one in found.settings] == [
-        (4, "manual", "First line and second."),
-        (8, "manual", "Another = one"),
-        (9, "ignored", "no comment"),
-        (12, "tunable", "THP = never"),
-    ]
+    assert [(one.line, one.outcome, one.quoted) for one in found.settings] == DATA["a_reminder_is_told_paragraph"]
     assert found.settings[-1].why == "why"
     assert "First line and second." in imported_text(found, width=100, color=False)
 
 
-@pytest.mark.parametrize(
-    ("text", "quoted", "why"),
-    [
-        ("[sysctl]\njunk line\n", "junk line", "no KEY = VALUE: saptune passes over it"),
-        ("[sys]\n/kernel/mm/ksm/run=0\n", "/kernel/mm/ksm/run=0", "saptune takes no slash in a name: write dots"),
-        ("[vm]\nTHP=\n", "THP =", "an empty value: saptune leaves it as it is"),
-        ("[grub]\na b\n", "a b", "no KEY = VALUE"),
-    ],
-)
+@pytest.mark.parametrize(("text", "quoted", "why"), DATA["a_line_that_saptune_passes_over"])
 def test_a_line_that_saptune_passes_over(text: str, quoted: str, why: str) -> None:
     (one,) = import_saptune("4711", host_with(text), "intent").settings
     assert one.outcome == "ignored"
@@ -238,20 +161,7 @@ def test_every_line_outside_of_a_section_is_reported() -> None:
         + "[:arch=x86_64]\nvm.y=1\n[vm] THP=never\nKSM=0\n[sys] # why\nkernel.mm.ksm.run=1\n"
     )
     found = import_saptune("4711", machine({PLACE: text}), "faithful")
-    assert [(one.line, one.outcome, one.quoted) for one in found.settings] == [
-        (1, "ignored", "vm.early = 1"),
-        (5, "tunable", "vm.swappiness = 5"),
-        (6, "manual", "[sysctl"),
-        (7, "manual", "vm.dirty_ratio = 5"),
-        (8, "manual", "[]"),
-        (9, "manual", "vm.x = 1"),
-        (11, "tunable", "vm.overcommit_memory = 1"),
-        (12, "manual", "[:arch=x86_64]"),
-        (13, "manual", "vm.y = 1"),
-        (14, "manual", "[vm] THP=never"),
-        (15, "ignored", "KSM = 0"),
-        (17, "tunable", "kernel.mm.ksm.run = 1"),
-    ]
+    assert [(one.line, one.outcome, one.quoted) for one in found.settings] == DATA["every_line_outside_of_a_section"]
     why = {one.line: one.why for one in found.settings}
     assert why[1] == "it stands before the first section: saptune passes over it"
     assert why[6] == "a header without a closing bracket: neither it nor what is below it can be read"

@@ -13,6 +13,7 @@ from advisor.importers.records import Mode
 from advisor.importers.sysctl_text import import_sysctl
 from advisor.importers.to_profile import to_profile, to_toml
 from advisor.report.imported import imported_text
+from tests.cases import read_cases
 from tests.importers.hosts import PROC, became, machine, values
 
 FILE = "/etc/sysctl.d/10-own.conf"
@@ -24,20 +25,10 @@ def made(text: str | bytes, mode: Mode = "faithful") -> dict[str, str | None]:
     return values(found)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("vm.swappiness = 10\n", {"sysctl:vm.swappiness": "10"}),
-        ("# why\n; also\nvm.swappiness=1\nvm.swappiness=2\n", {"sysctl:vm.swappiness": "2"}),
-        ("-net/ipv4/conf/eth0.10/rp_filter = 2\n", {"sysctl:net.ipv4.conf.eth0/10.rp_filter": "2"}),
-        ("net.ipv4.tcp_rmem = 4096\t8192 9000\n", {"sysctl:net.ipv4.tcp_rmem": "4096 8192 9000"}),
-        ("vm.dirty_ratio=5\nvm.dirty_bytes=1000000\n", {"sysctl:vm.dirty_bytes": "1000000"}),
-        ("kernel.modprobe=/tmp/x\n", {}),
-        ("vm.swappiness=ten\n", {}),
-        ('net.core.rmem_max="5"\n', {}),
-        ("-vm.swappiness\n", {}),
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("text", "expected"), DATA["lines"])
 def test_lines(text: str, expected: dict[str, str]) -> None:
     assert made(text) == expected
 
@@ -99,15 +90,7 @@ def test_only_the_line_that_is_not_utf8_is_left_out(mode: Mode) -> None:
     text = b"vm.swappiness=1\nkernel.domainname=a\nkernel.domainname=\xe4\n\xe4\n\xe4.b=1\nvm.swappiness=2\n-\xe4\n"
     found = import_sysctl(FILE, machine({FILE: text}), mode)
     assert values(found) == {"sysctl:vm.swappiness": "2"}
-    assert [(one.line, one.outcome, one.quoted) for one in found.settings] == [
-        (1, "ignored", "vm.swappiness = 1"),
-        (2, "ignored", "kernel.domainname = a"),
-        (3, "manual", "kernel.domainname = \ufffd"),
-        (4, "ignored", "\ufffd"),
-        (5, "manual", "\ufffd.b = 1"),
-        (6, "tunable", "vm.swappiness = 2"),
-        (7, "ignored", "-\ufffd"),
-    ]
+    assert [(one.line, one.outcome, one.quoted) for one in found.settings] == DATA["only_the_line_that_is_not_utf8"]
     assert found.settings[1].why == f"{FILE} line 3 sets it again"
     assert found.settings[2].why == "not UTF-8: no profile can hold it"
     with pytest.raises(InvalidInputError, match=r"10-own\.conf: line 2: not UTF-8: no profile"):
@@ -197,19 +180,7 @@ def test_a_captured_directory_with_one_that_is_no_file() -> None:
     assert [one.file for one in became(found, "")] == ["/etc/sysctl.d/30-x.conf", "/etc/sysctl.d/40.conf"]
 
 
-@pytest.mark.parametrize(
-    ("key", "written", "wanted", "note"),
-    [
-        ("net.ipv4.ip_default_ttl", "65 # comment", "65", "the kernel reads 65 # comment as 65"),
-        ("net.ipv4.tcp_fin_timeout", "050", "40", "the kernel reads 050 as 40"),
-        ("net.ipv4.tcp_fin_timeout", "0x10", "16", "the kernel reads 0x10 as 16"),
-        ("net.ipv4.tcp_fin_timeout", "7 8 9", "7", "the kernel reads 7 8 9 as 7"),
-        ("net.ipv4.tcp_rmem", "0x1000 0200000 6291456 # c", "4096 65536 6291456", "as 4096 65536 6291456"),
-        ("vm.swappiness", "10", "10", ""),
-        ("kernel.hostname", "007 # agent", "007 # agent", ""),
-        ("net.ipv4.ip_local_reserved_ports", "08080", "08080", ""),
-    ],
-)
+@pytest.mark.parametrize(("key", "written", "wanted", "note"), DATA["a_number_is_what_the_kernel_makes"])
 def test_a_number_is_what_the_kernel_makes_of_it(key: str, written: str, wanted: str, note: str) -> None:
     host = machine({FILE: f"{key} = {written}\n", f"{PROC}/net/ipv4/tcp_fin_timeout": "60\n"})
     (one,) = import_sysctl(FILE, host, "intent").settings
@@ -223,14 +194,7 @@ def test_fewer_numbers_than_the_kernel_has_are_left_to_a_person() -> None:
     assert "its 3 numbers" in one.why
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        ("vm.swappiness = -5", "-5 is not 0 to 200"),
-        ("vm.overcommit_memory = 7", "7 is not 0 to 2"),
-        ("net.ipv4.ip_local_port_range = 60000 100", "100 is less than 60000"),
-    ],
-)
+@pytest.mark.parametrize(("line", "why"), DATA["what_the_kernel_is_sure_to_refuse"])
 def test_what_the_kernel_is_sure_to_refuse_comes_not_over(line: str, why: str) -> None:
     for mode, outcome in (("faithful", "ignored"), ("intent", "manual")):
         found = import_sysctl(
@@ -240,16 +204,7 @@ def test_what_the_kernel_is_sure_to_refuse_comes_not_over(line: str, why: str) -
         assert f"the kernel refuses the value: {why}" in found.settings[0].why
 
 
-@pytest.mark.parametrize(
-    ("line", "quoted"),
-    [
-        ("vm.swappiness=10", "vm.swappiness = 10"),
-        ("vm.swappiness  =  10 ", "vm.swappiness = 10"),
-        ("vm/swappiness = 10", "vm/swappiness = 10"),
-        ("-vm.swappiness=10", "-vm.swappiness=10"),
-        ("net.ipv4....x = 1", "net.ipv4....x = 1"),
-    ],
-)
+@pytest.mark.parametrize(("line", "quoted"), DATA["a_line_is_quoted_as_it_is_written"])
 def test_a_line_is_quoted_as_it_is_written(line: str, quoted: str) -> None:
     (one,) = import_sysctl(FILE, machine({FILE: f"# c\n{line}\n"}), "intent").settings
     assert one.quoted == quoted

@@ -14,6 +14,7 @@ from advisor.importers.tuned.operators import parse_assignment
 from advisor.importers.tuned.plugin_boot import parse_cmdline
 from advisor.importers.tuned.plugin_disk import parse_readahead
 from advisor.importers.tuned.plugin_net import parse_link_parameters
+from tests.cases import read_cases
 from tests.importers.hosts import CPU, PROC, became, machine, tuned, values
 from tests.trees import make_tree
 
@@ -23,40 +24,12 @@ def imported(body: str, mode: Mode = "faithful", files: dict[str, str | bytes] |
     return import_tuned("mine", host, mode)
 
 
+DATA = read_cases(__file__)
+
+
 @pytest.mark.parametrize(
     ("body", "expected"),
-    [
-        ("[sysctl]\nvm.swappiness=10\n", {"sysctl:vm.swappiness": "10"}),
-        ("[sysctl]\nnet/core/rmem_max=8388608\n", {"sysctl:net.core.rmem_max": "8388608"}),
-        ('[sysctl]\nnet.ipv4.tcp_rmem="4096 87380 16777216"\n', {"sysctl:net.ipv4.tcp_rmem": "4096 87380 16777216"}),
-        ("[other]\ntype=sysctl\nvm.swappiness=1\n", {"sysctl:vm.swappiness": "1"}),
-        ("[vm]\ntransparent_hugepages=never\n", {"thp:enabled": "never"}),
-        ("[vm]\ntransparent_hugepage.defrag=defer\n", {"thp:defrag": "defer"}),
-        ("[cpu]\ngovernor=conservative|powersave\n", {"cpufreq:*:governor": "conservative|powersave"}),
-        ("[cpu]\nmin_perf_pct=100\n", {"intel_pstate:min_perf_pct": "100"}),
-        ("[cpu]\nenergy_perf_bias=powersave|power\n", {f"sysfs:{CPU}/cpu*/power/energy_perf_bias": "15"}),
-        ("[cpu]\nforce_latency=5\n", {"pm-qos:cpu_dma_latency": "5"}),
-        ("[cpu]\nforce_latency=cstate.id_no_zero:0|cstate.name:C1|9\n", {"pm-qos:cpu_dma_latency": "2"}),
-        ("[cpu]\nforce_latency=cstate.id:7|70\n", {"pm-qos:cpu_dma_latency": "70"}),
-        ("[scheduler]\nsched_migration_cost_ns=500000\n", {"sched:migration_cost_ns": "500000"}),
-        ("[sysfs]\n/sys/kernel/mm/ksm/run=2\n", {"sysfs:/sys/kernel/mm/ksm/run": "2"}),
-        ("[sysfs]\n/sys/kernel/mm/transparent_hugepage/enabled=never\n", {"thp:enabled": "never"}),
-        ("[sysfs]\n/sys/block/sda/queue/nr_requests=64\n", {"block:sda:nr_requests": "64"}),
-        ("[bootloader]\ncmdline=+nohz=on nosoftlockup\n", {"cmdline:nohz": "on", "cmdline:nosoftlockup": "(set)"}),
-        ("[bootloader]\ncmdline_x=a=1\ncmdline_y=\n", {"cmdline:a": "1"}),
-        ("[modules]\nnvme_core=io_timeout=255\n", {"module:nvme_core:io_timeout": "255"}),
-        ("[service]\nservice.bluetooth=stop,disable\n", {"unit:bluetooth.service:state": "disabled inactive"}),
-        ("[net]\nmtu=9000\n", {"link:{link}:mtu": "9000"}),
-        ("[net]\nring=rx 4096, tx 4096\n", {"link:{link}:ring.rx": "4096", "link:{link}:ring.tx": "4096"}),
-        ("[net]\nfeatures=gro off; rx-udp-gro-forwarding on\n", {
-            "link:{link}:feature.rx-gro": "off", "link:{link}:feature.rx-udp-gro-forwarding": "on"}),
-        ("[net]\ncoalesce=adaptive-rx on rx-usecs 50\ndevices=eth*\n", {
-            "link:{link}:coalesce.adaptive-rx eth*": "on", "link:{link}:coalesce.rx-usecs eth*": "50"}),
-        ("[disk]\nreadahead=8192 s\n", {"block:{disk}:read_ahead_kb": "4096", "block:{array}:read_ahead_kb": "4096"}),
-        ("[disk]\ndevices=dm-*\nreadahead=64\n", {"block:{array}:read_ahead_kb dm-*": "64"}),
-        ("[disk]\ndevices=nvme*, !nvme1n1\nelevator=none\n", {"block:{disk}:scheduler nvme0n1": "none"}),
-        ("[disk]\nreadahead_multiply=4\n", {"block:{disk}:read_ahead_kb": None, "block:{array}:read_ahead_kb": None}),
-    ],
+    DATA["a_setting_becomes_a_tunable"],
 )  # fmt: skip
 def test_a_setting_becomes_a_tunable(body: str, expected: dict[str, str | None]) -> None:
     found = imported(body)
@@ -64,29 +37,7 @@ def test_a_setting_becomes_a_tunable(body: str, expected: dict[str, str | None])
     assert len(to_profile(found).tunables) == len(expected)
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ("[sysctl]\nvm.swappiness=x\n", "the kernel refuses the value"),
-        ("[sysctl]\nnet.ipv4.tcp_rmem=>4096 87380 16777216\n", "TuneD compares whole numbers only"),
-        ("[sysctl]\nnet.ipv4.neigh.default.base_reachable_time=5\n", "deprecated"),
-        ("[sysctl]\nvm.swappiness=${gone}\n", "nothing defines the variable gone"),
-        ("[disk]\nreadahead=>8192 s\n", "an operator and a unit do not go together"),
-        ("[disk]\nreadahead=lots\n", "no number of KiB"),
-        ("[disk]\nelevator=bfq\ndevices=vda\n", "no device here takes"),
-        ("[vm]\ntransparent_hugepages=off\n", "TuneD takes always, never or madvise"),
-        ("[cpu]\ngovernor=ondemand\n", "these CPUs offer performance, powersave"),
-        ("[cpu]\ngovernor=performance|\n", "one of its alternatives is empty"),
-        ("[cpu]\nno_turbo=true\n", "where intel_pstate takes a number"),
-        ("[cpu]\nforce_latency=cstate.name:C9\n", "no latency follows"),
-        ("[net]\nring=rx 4096 tx\n", "do not come in pairs"),
-        ("[net]\nring=rx 4096 mini 5\n", "TuneD does not know mini of ring"),
-        ("[sysfs]\n/proc/sys/vm/swappiness=1\n", "not below /sys"),
-        ("[nosuch]\na=1\n", "TuneD does not know the plugin nosuch"),
-        ("[vm]\ntransparent_hugepagez=never\n", "TuneD does not know the option transparent_hugepagez"),
-        ("[service]\nbluetooth=stop\n", "service.NAME alone"),
-    ],
-)
+@pytest.mark.parametrize(("body", "words"), DATA["what_tuned_swallows_is_ignored"])
 def test_what_tuned_swallows_is_ignored_faithfully_and_told(body: str, words: str) -> None:
     found = imported(body)
     assert values(found) == {}
@@ -96,38 +47,12 @@ def test_what_tuned_swallows_is_ignored_faithfully_and_told(body: str, words: st
     assert [(difference.key, difference.faithful) for difference in found.differences if difference.kind != "dynamic"]
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("[sysctl]\nnet.ipv4.tcp_rmem=>4096 87380 16777216\n", {"sysctl:net.ipv4.tcp_rmem": "4096 87380 16777216"}),
-        ("[disk]\nreadahead=>8192 s\ndevices=sd*\n", {"block:{disk}:read_ahead_kb sd*": "4096"}),
-        ("[cpu]\nno_turbo=true\n", {"intel_pstate:no_turbo": "1"}),
-    ],
-)
+@pytest.mark.parametrize(("body", "expected"), DATA["what_its_author_meant"])
 def test_what_its_author_meant(body: str, expected: dict[str, str]) -> None:
     assert values(imported(body, "intent")) == expected
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ("[script]\nscript=run.sh\n", "never executed"),
-        ("[variables]\na=${f:exec:id}\n[sysctl]\nvm.swappiness=${a}\n", "exec runs a command"),
-        ("[sysctl]\nvm.swappiness=${f:lscpu_check:x:1:2}\n", "lscpu"),
-        ("[sysctl]\nkernel.core_pattern=|/bin/sh\n", "the kernel runs what it names"),
-        ("[irqbalance]\nbanned_cpus=1\n", "IRQBALANCE_BANNED_CPULIST=1"),
-        ("[systemd]\ncpu_affinity=0\n", "CPUAffinity=0"),
-        ("[disk]\napm=128\n", "hdparm -B"),
-        ("[net]\nwake_on_lan=g\n", "wol"),
-        ("[scheduler]\nisolated_cores=1\n", "isolcpus="),
-        ("[bootloader]\ncmdline=-quiet\n", "remove from the kernel's command line"),
-        ("[mounts]\ndisable_barriers=1\n", "loses data"),
-        ("[sysfs]\n/sys/bus/pci/rescan=1\n", "does something rather than hold a value"),
-        ("[disk]\ndevices_udev_regex=ID_MODEL=x\nelevator=none\n", "udev's properties"),
-        ("[vm]\ncpuinfo_regex=(a+)+\ntransparent_hugepages=never\n", "repeats what repeats itself"),
-        ("[sysfs]\n/sys/kernel/mm/ksm/run={swap}\n", "place of a parameter"),
-    ],
-)
+@pytest.mark.parametrize(("body", "words"), DATA["what_is_left_to_a_person"])
 @pytest.mark.parametrize("mode", ["faithful", "intent"])
 def test_what_is_left_to_a_person(body: str, words: str, mode: Mode) -> None:
     found = imported(body, mode)
@@ -191,18 +116,7 @@ def test_a_module_is_loaded_again_where_the_profile_says_so(mode: Mode) -> None:
     assert became(found, "tcp_bbr")[0].note.startswith("TuneD unloads it first")
 
 
-@pytest.mark.parametrize(
-    ("option", "why"),
-    [
-        (
-            "initrd_dst_img",
-            "it names the image that the boot loader is given: /boot, and the name of its source, without it",
-        ),
-        ("initrd_add_img", "it gives the boot loader an image besides the kernel's own: dracut or initramfs-tools"),
-        ("initrd_add_dir", "it builds an image for the boot loader from a directory: dracut or initramfs-tools"),
-        ("initrd_remove_dir", "it says whether TuneD removes the directory that an image was built from"),
-    ],
-)
+@pytest.mark.parametrize(("option", "why"), DATA["what_an_option_of_initrd_images_says"])
 def test_what_an_option_of_initrd_images_says(option: str, why: str) -> None:
     (one,) = became(imported(f"[bootloader]\n{option}=/x\n"), option)
     assert (one.outcome, one.why) == ("manual", why)
@@ -365,12 +279,7 @@ def test_two_patterns_that_fit_one_file() -> None:
 def test_tuned_breaks_off_where_there_are_no_idle_states() -> None:
     """As in most virtual machines; what comes before the name of a state still counts."""
     bare = (f"{CPU}/cpu0/cpuidle",)
-    for text, latency in (
-        ("cstate.name:C1|10", None),
-        ("cstate.id:1|cstate.name_no_zero:C1|10", None),
-        ("cstate.id:1|10", "10"),
-        ("10|cstate.name:C1", "10"),
-    ):
+    for text, latency in DATA["tuned_breaks_off_where_there_are"]:
         host = machine(tuned(mine=f"[cpu]\nforce_latency={text}\n"), without=bare)
         found = became(import_tuned("mine", host, "faithful"), "force_latency")
         assert [one.value for one in found] == [latency]

@@ -14,113 +14,14 @@ from advisor.host.probes import ReadFile
 from advisor.planning.records import Plan, Skipped
 from advisor.tunables.edits import Persisted
 from advisor.tunables.tunable import Sense
+from tests.cases import read_cases
 from tests.importers.tuned_package import ask
 from tests.trees import host_of, make_command, make_tree
 
 # ethtool 6.1 on virtio_net of Linux 6.1; the offloads are those of a port whose driver has more of them.
-PRINTED = {
-    "-k": """\
-Features for eth0:
-rx-checksumming: on
-tx-checksumming: on
-\ttx-checksum-ipv4: off [fixed]
-\ttx-checksum-ip-generic: on
-\ttx-checksum-ipv6: off [fixed]
-\ttx-checksum-fcoe-crc: off [fixed]
-\ttx-checksum-sctp: off [fixed]
-scatter-gather: on
-\ttx-scatter-gather: on
-\ttx-scatter-gather-fraglist: off [fixed]
-tcp-segmentation-offload: on
-\ttx-tcp-segmentation: on
-\ttx-tcp-ecn-segmentation: off [fixed]
-\ttx-tcp-mangleid-segmentation: off
-\ttx-tcp6-segmentation: on
-generic-segmentation-offload: on
-generic-receive-offload: on
-large-receive-offload: off [requested on]
-rx-vlan-offload: on
-tx-vlan-offload: on
-ntuple-filters: off
-receive-hashing: on
-highdma: on [fixed]
-rx-vlan-filter: on [fixed]
-tx-gso-partial: on
-rx-gro-list: off
-rx-udp-gro-forwarding: off
-hw-tc-offload: off
-""",
-    "-g": """\
-Ring parameters for eth0:
-Pre-set maximums:
-RX:\t\t4096
-RX Mini:\t2048
-RX Jumbo:\t4096
-TX:\t\t4096
-Current hardware settings:
-RX:\t\t256
-RX Mini:\t128
-RX Jumbo:\t256
-TX:\t\t256
-RX Buf Len:\t\tn/a
-CQE Size:\t\tn/a
-TX Push:\toff
-TCP data split:\tn/a
-""",
-    "-l": """\
-Channel parameters for eth0:
-Pre-set maximums:
-RX:\t\tn/a
-TX:\t\tn/a
-Other:\t\t1
-Combined:\t8
-Current hardware settings:
-RX:\t\tn/a
-TX:\t\tn/a
-Other:\t\t1
-Combined:\t8
-""",
-    "-a": """\
-Pause parameters for eth0:
-Autonegotiate:\ton
-RX:\t\ton
-TX:\t\ton
-RX negotiated: on
-TX negotiated: on
+DATA = read_cases(__file__)
 
-""",
-    "-c": """\
-Coalesce parameters for eth0:
-Adaptive RX: off  TX: n/a
-stats-block-usecs: n/a
-sample-interval: n/a
-pkt-rate-low: n/a
-pkt-rate-high: n/a
-
-rx-usecs: 0
-rx-frames: 1
-rx-usecs-irq: n/a
-rx-frames-irq: n/a
-
-tx-usecs: 0
-tx-frames: 1
-tx-usecs-irq: n/a
-tx-frames-irq: n/a
-
-rx-usecs-low: n/a
-rx-frame-low: n/a
-tx-usecs-low: n/a
-tx-frame-low: n/a
-
-rx-usecs-high: n/a
-rx-frame-high: n/a
-tx-usecs-high: n/a
-tx-frame-high: n/a
-
-CQE mode RX: n/a  TX: n/a
-
-""",
-}
+PRINTED = DATA["PRINTED"]
 
 
 def setting(identity: str, value: str, sense: Sense = "exactly") -> ExportedSetting:
@@ -163,19 +64,7 @@ def commands_of_tuned(place: Path, found: Bundle) -> list[str]:
 
 
 def test_offloads_are_those_that_tuned_finds_in_what_ethtool_prints(tmp_path: Path) -> None:
-    wanted = {
-        "rx-checksum": "off",
-        "rx-gro": "off",
-        "rx-hashing": "off",
-        "rx-lro": "off",
-        "rx-ntuple-filter": "on",
-        "rx-vlan-hw-parse": "off",
-        "tx-generic-segmentation": "on",
-        "tx-vlan-hw-insert": "off",
-        "hw-tc-offload": "on",
-        "rx-udp-gro-forwarding": "on",
-        "tx-gso-partial": "off",
-    }
+    wanted = DATA["offloads_are_those_that_tuned_finds"]
     found = bundle(*(setting(f"link:eth0:feature.{name}", value) for name, value in wanted.items()))
     assert found.left_out == ()
     (asked,) = commands_of_tuned(tmp_path, found)
@@ -271,12 +160,7 @@ def test_at_least_is_said_where_tuned_can_compare() -> None:
         setting("block:sda:read_ahead_kb", "4096", "at-least"),
     )
     sections = options(found)
-    assert sections["sysctl"] == {
-        "net.core.rmem_max": ">8388608",
-        "net.core.somaxconn": "4096",
-        "vm.swappiness": "<10",
-        "net.ipv4.tcp_rmem": "4096 131072 8388608",
-    }
+    assert sections["sysctl"] == DATA["at_least_is_said_where_tuned_can"]
     assert sections["net_eth0"]["mtu"] == ">9000"
     assert sections["disk_sda"]["readahead"] == ">4096"
     (text,) = found.files.values()

@@ -19,6 +19,7 @@ from advisor.importers.tuned.operators import SENSES, can_compare, parse_assignm
 from advisor.importers.tuned.places import installed_profiles
 from advisor.importers.tuned.profile import TunedProfile, load_tuned
 from advisor.importers.tuned.variables import Variables
+from tests.cases import read_cases
 from tests.importers.tuned_package import NAMES, ask, moved_profiles, stand_ins, tuned_files
 
 Answer = dict[str, Any]
@@ -81,23 +82,9 @@ def _expanded(variables: Variables, text: str) -> str:
         return "InvalidProfileException"
 
 
-OPERANDS = (
-    "1",
-    "0",
-    "-1",
-    "2048",
-    "4096",
-    "+7",
-    " 12 ",
-    "1_000",
-    "",
-    " ",
-    "x",
-    "4096 87380 16777216",
-    "0x10",
-    "1.5",
-    "9" * 30,
-)
+DATA = read_cases(__file__)
+
+OPERANDS = DATA["OPERANDS"]
 
 
 def assign_value(new: str, current: str | None) -> str | None:

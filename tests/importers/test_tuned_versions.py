@@ -14,6 +14,7 @@ from advisor.importers.from_tuned import import_tuned
 from advisor.importers.records import Imported, Mode
 from advisor.importers.tuned.plugins import PLUGINS
 from advisor.importers.tuned.versions import installed_version, known_since, parse_tuned_version
+from tests.cases import read_cases
 from tests.importers.test_import_command import advisor
 from tests.importers.tuned_package import VERSION, tuned_root
 
@@ -122,20 +123,10 @@ def test_a_plugin_of_a_later_release() -> None:
     assert "yet" not in why(imported(text, version="2.25.1"), "kthread_process")
 
 
-@pytest.mark.parametrize(
-    ("files", "version"),
-    [
-        ({"/var/lib/dpkg/status": "Package: tuned\nStatus: install ok installed\nVersion: 2.25.1-1\n"}, "2.25.1-1"),
-        (
-            {
-                "/usr/lib/python3.9/site-packages/tuned/version.py": "TUNED_VERSION_MAJOR = 2\n"
-                "TUNED_VERSION_MINOR = 24\nTUNED_VERSION_PATCH = 0\n\nTUNED_VERSION_STR = 'x'\n"
-            },
-            "2.24.0",
-        ),
-        ({}, None),
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("files", "version"), DATA["the_installed_release_decides"])
 def test_the_installed_release_decides(files: dict[str, str], version: str | None) -> None:
     one = host("[vm]\ndirty_ratio=7\n", files)
     assert installed_version(one) == version

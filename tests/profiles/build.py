@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-WANTED: Mapping[str, Any] = {
-    "tunable": "sysctl:vm.swappiness",
-    "value": "10",
-    "why": "w",
-    "hurts-when": "h",
-    "sources": ["s"],
-}
+from tests.cases import read_cases
+
+DATA = read_cases(__file__)
+
+WANTED: Mapping[str, Any] = DATA["WANTED"]
 NUMBER: Mapping[str, Any] = {"type": "integer", "about": "a", "default": 5, "minimum": 2, "maximum": 9}
 
 

@@ -11,22 +11,12 @@ import pytest
 from advisor.errors import InvalidInputError
 from advisor.operations.schemas import read_schema
 from advisor.profiles.profile import parse_profile
+from tests.cases import read_cases
 
 SHIPPED = sorted((Path(__file__).parents[2] / "profiles").glob("*.toml"))
-VALID = """name = "late"
-title = "t"
-summary = "s"
-helps-when = "h"
-hurts-when = "w"
-sources = ["a"]
+DATA = read_cases(__file__)
 
-[[tunables]]
-tunable = "sysctl:vm.swappiness"
-value = "1"
-why = "w"
-hurts-when = "h"
-sources = ["a"]
-"""
+VALID = DATA["VALID"]
 
 
 def faults(text: str) -> list[str]:
@@ -40,20 +30,7 @@ def test_a_shipped_profile_is_valid(path: Path) -> None:
     assert faults(path.read_text()) == []
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('title = "t"\n', ""),
-        ('title = "t"', 'titel = "t"'),
-        ('name = "late"', 'name = "Late One"'),
-        ('sources = ["a"]\n\n', "sources = []\n\n"),
-        ('value = "1"', "value = 1"),
-        ('value = "1"', 'value = "1"\nsense = "about"'),
-        ('value = "1"', 'value = "1"\nfor-each = "disc"'),
-        ('value = "1"', 'value = { multiply = 2, from = "llt-default" }'),
-        ("[[tunables]]", '[proof]\ntoggle = "T9"\nclaims = ["db.oltp"]\nwhere = "w"\n\n[[tunables]]'),
-    ],
-)
+@pytest.mark.parametrize(("old", "new"), DATA["what_lint_refuses_in_one_field"])
 def test_what_lint_refuses_in_one_field_the_schema_refuses(old: str, new: str) -> None:
     assert faults(VALID) == []
     parse_profile(VALID.encode(), "late.toml")

@@ -8,35 +8,13 @@ from advisor.errors import RefusedError
 from advisor.facts.host_facts import scan
 from advisor.planner import plan_profiles
 from advisor.recommend import outlooks, recommend
+from tests.cases import read_cases
 from tests.serving_hosts import MORE_SYSCTLS, UNITS, cloud_host, serving_host
 from tests.whole_hosts import DISTRIBUTIONS, WholeHost
 
-CHANGES = {
-    "postgresql": {"thp:enabled": "madvise", "sysctl:vm.dirty_background_bytes": "1073741824"},
-    "mysql": {"sysctl:vm.swappiness": "1"},
-    "redis": {"thp:enabled": "madvise", "sysctl:vm.overcommit_memory": "1"},
-    "nfs-server": {"sysctl:vm.dirty_background_bytes": "1073741824"},
-    "ceph-osd": {"sysctl:fs.aio-max-nr": "1048576", "sysctl:kernel.pid_max": "4194304"},
-    "minio": {
-        "cpufreq:policy0:governor": "performance",
-        "thp:enabled": "madvise",
-        "sysctl:vm.swappiness": "1",
-        "sysctl:vm.dirty_background_bytes": "1073741824",
-        "sysctl:vm.dirty_bytes": "4294967296",
-        "sysctl:vm.max_map_count": "524288",
-    },
-    "kafka": {"sysctl:vm.max_map_count": "262144", "sysctl:vm.swappiness": "1"},
-    "kvm-host": {
-        "cpufreq:policy0:governor": "performance",
-        "sysctl:vm.dirty_background_bytes": "1073741824",
-        "sysctl:vm.swappiness": "10",
-    },
-    "web-server": {
-        "sysctl:net.ipv4.tcp_max_syn_backlog": "4096",
-        "sysctl:net.ipv4.ip_local_port_range": "16384 65535",
-        "sysctl:net.ipv4.tcp_slow_start_after_idle": "0",
-    },
-}
+DATA = read_cases(__file__)
+
+CHANGES = DATA["CHANGES"]
 """What each changes on a host as installed."""
 
 
@@ -102,14 +80,7 @@ def test_a_volume_that_is_attached_later_has_the_time_as_well(name: str) -> None
     }
 
 
-@pytest.mark.parametrize(
-    ("vendor", "model", "expected"),
-    [
-        ("VMware, Inc.", "Virtual disk", {"block:sda:io_timeout": "180000"}),
-        ("VMware, Inc.", "LOGICAL VOLUME", {}),
-        ("Dell Inc.", "Virtual disk", {}),
-    ],
-)
+@pytest.mark.parametrize(("vendor", "model", "expected"), DATA["a_virtual_disk_has_the_time_that_its"])
 def test_a_virtual_disk_has_the_time_that_its_maker_asks_for(vendor: str, model: str, expected: dict[str, str]) -> None:
     plan = plan_profiles(serving_host((), vendor=vendor, model=model), ["virtual-guest"], {})
     assert {one.tunable: one.after for one in plan.changes} == expected
@@ -144,12 +115,7 @@ def test_low_latency_is_a_matter_of_intent() -> None:
     made = {one.profile: one for one in recommend(facts, None, outlooks(host, facts))}["low-latency"]
     assert (made.fits, made.standing) == ("perhaps", "intent")
     plan = plan_profiles(host, ["low-latency"], {})
-    assert {one.tunable: one.after for one in plan.changes} == {
-        "cpufreq:policy0:governor": "performance",
-        "thp:enabled": "madvise",
-        "sysctl:kernel.timer_migration": "0",
-        "sysctl:vm.stat_interval": "10",
-    }
+    assert {one.tunable: one.after for one in plan.changes} == DATA["low_latency_is_a_matter_of_intent"]
 
 
 def test_what_does_nothing_on_a_host_is_left_out_with_the_reason() -> None:

@@ -16,36 +16,11 @@ from advisor.errors import InvalidInputError
 from advisor.profiles.lint import lint_profile
 from advisor.profiles.profile import parse_profile, profile_paths
 from advisor.profiles.toml_lines import line_of, lines_of
+from tests.cases import read_cases
 
-RICH = r'''# comment [a] = "x"
-name = "mine" # more
-"quoted key".'b.c' . d = 1
-texts = ["""
-a = "not a key"
-[no.table]
-""", \'\'\'
-'it''s'\'\'\'\', "a\"]", 'b]',
-  [1, [2,
-    3]], {x = 1, y.z = {}},
-]
-empty = []
-when = 1979-05-27 07:32:00Z
-ends = """a"""""
+DATA = read_cases(__file__)
 
-  [ table . "sub.one" ]
-key = "]"
-[[tunables]]
-tunable = "a"
-[tunables.value]
-multiply = 1
-[[tunables]]
-tunable = "b"
-  [[tunables.deep]]
-  k = 1
-  [[tunables.deep]]
-  k = 2
-[[tunables]]
-'''.replace("\\'", "'")
+RICH = DATA["RICH"]
 
 EXPECTED: dict[tuple[str | int, ...], int] = {
     ("name",): 2,
@@ -205,19 +180,12 @@ def test_the_shipped_ones_have_a_line_for_everything() -> None:
 @pytest.mark.parametrize(
     ("data", "message", "hint"),
     [
+        *DATA["a_fault_is_in_words_with_what_was"],
         (LINE + b"sense = 'atleast'\n", "expected one of exactly, at-least", "did you mean at-least?"),
         (LINE + b"sense = 'at_most'\n", "found 'at_most'", "did you mean at-most?"),
         (LINE + b"hurst-when = 'x'\n", "unknown field `hurst-when`", "did you mean hurts-when?"),
-        (b"hepls-when = 'h'\n", "unknown field `hepls-when`", "did you mean helps-when?"),
         (LINE + b"for-each = 'disk'\n", "expected one of links", "did you mean disks?"),
         (LINE + b"only = {kind = ['x']}\n", "unknown field `kind`", "did you mean kinds?"),
-        (
-            b"[parameters.n]\ntype = 'int'\nabout = 'a'\n",
-            "expected one of integer, word, names",
-            "did you mean integer?",
-        ),
-        (b"[proof]\ntoggle = 'T0'\nclaims = []\nwhere = 'w'\n", "found nothing", None),
-        (b"[proof]\ntoggle = 'T0'\nclaims = ['a','b','c','d']\nwhere = 'w'\n", "expected at most 3 items", None),
     ],
 )
 def test_a_fault_is_in_words_with_what_was_meant(data: bytes, message: str, hint: str | None) -> None:
@@ -228,22 +196,7 @@ def test_a_fault_is_in_words_with_what_was_meant(data: bytes, message: str, hint
     assert caught.value.hint == hint
 
 
-@pytest.mark.parametrize(
-    ("line", "condition", "words"),
-    [
-        (("10", "999"), "", "line 9: field tunables[0].value: '999' is refused by advisor"),
-        (("10", "8M"), "", "field tunables[0].value: '8M' is refused by advisor"),
-        (("10", ""), "", "field tunables[0].value: '' needs one line"),
-        (("vm.swappiness", "net.core.default_qdisc"), "", None),
-        ((), ("host.memory", "at-least", "4"), "field conditions[0].fact: a scan has no fact 'host.memory'"),
-        ((), ("host.kernel", "at-least", "4"), "field conditions[0].op: host.kernel is a text: at-least never fits it"),
-        ((), ("disks", "is", '"sda"'), "field conditions[0].op: disks is a list: is never fits it"),
-        ((), ("numa.nodes", "count-at-least", "2"), None),
-        ((), ("llt.running", "is", '"yes"'), "conditions[0].value: llt.running is true or false, never 'yes'"),
-        ((), ("roles.kafkaa", "exists", ""), "field conditions[0].fact: a scan has no fact 'roles.kafkaa'"),
-        ((), ("sysctl.vm.swappiness", "is", '"60"'), None),
-    ],
-)
+@pytest.mark.parametrize(("line", "condition", "words"), DATA["lint_knows_what_no_host_takes"])
 def test_lint_knows_what_no_host_takes(
     tmp_path: Path, line: tuple[str, ...], condition: tuple[str, str, str], words: str | None
 ) -> None:
@@ -285,16 +238,7 @@ def test_lint_judges_what_parameters_may_be_and_the_words_of_a_sense(tmp_path: P
         lint_profile(path)
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        ('[parameters.idle]\ntype = "integer"\ndefault = 5\nabout = "Nothing."\n', "parameters.idle: no value of the"),
-        (
-            '[parameters.idle]\ntype = "integer"\ndefault = 5\nminimum = 10\nmaximum = 1\nabout = "Nothing."\n',
-            "parameters.idle.minimum: 10 is more than the maximum, 1",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("more", "words"), DATA["a_parameter_that_is_of_no_use"])
 def test_a_parameter_that_is_of_no_use_is_named(tmp_path: Path, more: str, words: str) -> None:
     path = tmp_path / "mine.toml"
     path.write_bytes(HEAD + LINE + more.encode())

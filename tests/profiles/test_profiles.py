@@ -17,6 +17,7 @@ from advisor.profiles.profile import (
     profile_paths,
     shipped_directory,
 )
+from tests.cases import read_cases
 from tests.profiles.build import NUMBER, document, toml, wanted, write
 
 SHIPPED = sorted(shipped_directory().glob("*.toml"))
@@ -67,18 +68,17 @@ def test_what_ships() -> None:
     }
 
 
+DATA = read_cases(__file__, document, wanted, NUMBER=NUMBER)
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b'name = "a"\ntitle = = 1\n', "line 2: "),
-        (b'name = "a"\ntitle = """x\n', "line 2: "),
-        (b"a = 1\na = 2\n", "line 2: "),
+        *DATA["bytes_that_are_no_profile"],
         (b"name = 'caf\xe9'", "not UTF-8 at byte 11"),
-        (b"", "missing required field `name`"),
         (b"version = " + b"1" * 5000, "digits"),
         (b"a = " + b"[" * 100_000, "nested too deeply"),
         (b"a = " + b"{a = " * 20_000, "nested too deeply"),
-        # Dotted keys cost the decoder the square of their length.
         (b"a = 1\n" + b"a." * 100_000 + b"a = 1", "line 2: nested too deeply"),
     ],
 )
@@ -86,71 +86,15 @@ def test_bytes_that_are_no_profile(data: bytes, words: str) -> None:
     assert words in refusal(data)
 
 
-@pytest.mark.parametrize(
-    ("parts", "words"),
-    [
-        ({"titel": "x"}, "unknown field `titel`"),
-        ({"name": "Über"}, "field name: "),
-        ({"name": "a/../b"}, "field name: "),
-        ({"name": "mine\n"}, "field name: "),
-        ({"title": ""}, "field title: "),
-        ({"title": 5}, "field title: "),
-        ({"sources": []}, "field sources: "),
-        ({"version": "one"}, "field version: "),
-        ({"guards": ["disk-space"]}, "field guards[0]: "),
-        ({"proof": {"toggle": "T9", "claims": ["c"], "where": "w"}}, "field proof.toggle: "),
-        ({"conditions": [{"fact": "llt", "op": "like", "reason": "r"}]}, "field conditions[0].op: "),
-        ({"conditions": [{"fact": "llt", "op": "at-least", "reason": "r", "value": "x"}]}, "field conditions[0].value"),
-        ({"conditions": [{"fact": "llt", "op": "count-at-least", "reason": "r"}]}, "field conditions[0].value"),
-    ],
-)
+@pytest.mark.parametrize(("parts", "words"), DATA["a_field_that_is_wrong_is_named"])
 def test_a_field_that_is_wrong_is_named(parts: dict[str, Any], words: str) -> None:
     assert words in refusal(toml({**document(), **parts}))
 
 
-PARAMETERS = {
-    "n": NUMBER,
-    "w": {"type": "word", "about": "a", "default": "x"},
-    "l": {"type": "names", "about": "a", "default": []},
-}
+PARAMETERS = DATA["PARAMETERS"]
 
 
-@pytest.mark.parametrize(
-    ("parts", "words"),
-    [
-        ({"value": 5}, "field tunables[0].value: "),
-        ({"value": True}, "field tunables[0].value: "),
-        ({"sources": []}, "field tunables[0].sources: "),
-        ({"why": ""}, "field tunables[0].why: "),
-        ({"sense": "more"}, "field tunables[0].sense: "),
-        ({"sense": ["within"]}, "field tunables[0].sense[0]: "),
-        ({"sense": ["at-least", "at-least"]}, "field tunables[0].sense: "),
-        ({"colour": "red"}, "unknown field `colour`"),
-        ({"tunable": "net.core.rmem_max"}, "field tunables[0].tunable: "),
-        ({"tunable": "disk:sda:speed"}, "field tunables[0].tunable: "),
-        ({"tunable": "sysctl:{n}/../../x"}, "field tunables[0].tunable: "),
-        ({"value": "{nix}"}, "field tunables[0]: {nix} is neither"),
-        ({"value": "{}"}, "field tunables[0]: {} is neither"),
-        ({"value": "{link}"}, "field tunables[0]: {link} is neither"),
-        ({"value": "{l}"}, "field tunables[0]: {l} is a list"),
-        ({"tunable": "{link}"}, "field tunables[0]: {link} is neither a parameter nor what for-each selects"),
-        ({"tunable": "{link}:mtu"}, "field tunables[0]: {link} is neither"),
-        ({"tunable": "sysctl:vm.{nix}"}, "field tunables[0]: {nix} is neither"),
-        ({"value": {"multiply": "{nix}", "of": "value-before-us"}}, "field tunables[0]: {nix} is neither"),
-        ({"value": {"multiply": "{w}", "of": "value-before-us"}}, "field tunables[0].value: "),
-        ({"value": {"multiply": "two", "of": "value-before-us"}}, "field tunables[0].value: "),
-        ({"value": {"multiply": 2}}, "field tunables[0].value: "),
-        ({"value": {}}, "field tunables[0].value: "),
-        ({"value": {"multiply": 2, "of": "value-before-us", "placement": "unit"}}, "field tunables[0].value: "),
-        ({"value": {"placement": "unit"}}, "field tunables[0].value: "),
-        ({"value": {"placement": "unit"}, "for_each": "irqs", "tunable": "irq:{irq}:affinity"}, "tunables[0].value: "),
-        ({"for_each": "units", "tunable": "unit:{unit}:numa"}, "field tunables[0].value: "),
-        ({"needs": "nix"}, "field tunables[0].needs: "),
-        ({"for_each": "links"}, "field tunables[0].tunable: "),
-        ({"for_each": "links", "tunable": "link:{link}:mtu", "value": "big"}, "field tunables[0].value: "),
-        ({"for_each": "links", "tunable": "link:{link}:mtu", "value": "{w}"}, "field tunables[0].value: "),
-    ],
-)
+@pytest.mark.parametrize(("parts", "words"), DATA["a_wanted_value_that_is_wrong"])
 def test_a_wanted_value_that_is_wrong_is_named(parts: dict[str, Any], words: str) -> None:
     assert words in refusal(toml(document("mine", wanted(**parts), parameters=PARAMETERS)))
 
@@ -159,19 +103,7 @@ def test_a_tunable_stands_once() -> None:
     assert "field tunables[1].tunable: " in refusal(toml(document("mine", wanted(value="1"), wanted(value="2"))))
 
 
-@pytest.mark.parametrize(
-    ("parameter", "words"),
-    [
-        ({**NUMBER, "default": 99}, "field parameters.n.default: 99 is outside the allowed range 2..9"),
-        ({**NUMBER, "default": "many"}, "field parameters.n.default: 'many' is not a whole number"),
-        ({**NUMBER, "default": ["x"]}, "field parameters.n.default: "),
-        ({"type": "names", "about": "a", "default": 5}, "field parameters.n.default: "),
-        ({"type": "word", "about": "a", "default": ["x"]}, "field parameters.n.default: "),
-        ({"type": "word", "about": "a", "default": "z", "choices": ["x", "y"]}, "'z' is not one of x, y"),
-        ({"type": "colour", "about": "a"}, "field parameters.n.type: "),
-        ({"type": "word"}, "missing required field `about`"),
-    ],
-)
+@pytest.mark.parametrize(("parameter", "words"), DATA["a_parameter_that_is_wrong_is_named"])
 def test_a_parameter_that_is_wrong_is_named(parameter: dict[str, Any], words: str) -> None:
     assert words in refusal(toml({**document(), "parameters": {"n": parameter}}))
 
@@ -186,16 +118,7 @@ SETTINGS = parsed(parameters={**PARAMETERS, "w": {"type": "word", "about": "a", 
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"n": "10"}, "--set n: 10 is outside the allowed range 2..9"),
-        ({"n": "1"}, "--set n: 1 is outside the allowed range 2..9"),
-        ({"n": "five"}, "--set n: 'five' is not a whole number"),
-        ({"n": ""}, "--set n: '' is not a whole number"),
-        ({"n": "1" * 5000}, "is not a whole number"),
-        ({"w": "z"}, "--set w: 'z' is not one of x, y"),
-        ({"nix": "1"}, "profile mine has no parameter 'nix'"),
-    ],
+    ("settings", "words"), [*DATA["a_setting_that_is_wrong"], ({"n": "1" * 5000}, "is not a whole number")]
 )
 def test_a_setting_that_is_wrong(settings: dict[str, str], words: str) -> None:
     with pytest.raises(UsageError) as caught:
@@ -252,10 +175,7 @@ def test_endless_ways_to_one_profile_are_gone_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("documents", "words"),
     [
-        ([document("a", inherits=["b"]), document("b", inherits=["a"])], "inherits from itself: a → b → a"),
-        ([document("a", inherits=["a"])], "inherits from itself: a → a"),
-        ([document("a", inherits=["nowhere"])], "a.toml: field inherits: there is no profile 'nowhere'"),
-        ([document("a", wanted(value="{nix}"), inherits=["b"]), document("b")], "{nix} is neither"),
+        *DATA["inheritance_that_is_broken"],
         (
             [document("a", inherits=["a1"]), *(document(f"a{n}", inherits=[f"a{n + 1}"]) for n in range(1, 40))],
             "a.toml: inherits over more than 16 generations",

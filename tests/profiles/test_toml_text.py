@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.profiles.toml_text import quote_toml
+from tests.cases import read_cases
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
@@ -18,15 +19,10 @@ def test_a_text_is_read_back_as_it_is(text: str) -> None:
     assert written.isprintable()
 
 
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
-        ('a "b" \\', '"a \\"b\\" \\\\"'),
-        ("a\n\x7f\u202e", '"a\\u000A\\u007F\\u202E"'),
-        ("\U000e0041", '"\\U000E0041"'),
-        ("größe", '"größe"'),
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("text", "written"), DATA["what_is_not_shown_as_itself"])
 def test_what_is_not_shown_as_itself_is_escaped(text: str, written: str) -> None:
     assert quote_toml(text) == written
 

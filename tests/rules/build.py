@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -315,3 +315,8 @@ def nothing_known() -> Facts:
         owners=Owners(irqbalance=False, tuned_profile=None, network_managers=()),
         unknown=(Unknown("links", "does not exist"), Unknown("disks", "does not exist")),
     )
+
+
+def joined(table: Mapping[str, Iterable[Any]], more: Table) -> Table:
+    """The rows of two tables, rule by rule."""
+    return {rule: [*table.get(rule, ()), *more.get(rule, ())] for rule in {**table, **more}}

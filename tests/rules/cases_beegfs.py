@@ -12,7 +12,8 @@ from advisor.facts.beegfs import StripePattern
 from advisor.facts.beegfs_text import EntryInfo
 from advisor.facts.host_facts import Facts
 from tests.beegfs_client import TUNED, client
-from tests.beegfs_server import CPUS, layout, server
+from tests.beegfs_server import server
+from tests.cases import read_cases
 from tests.rules.build import replaced
 
 QUIET_ARP = {"arp_ignore": 1, "arp_announce": 2, "rp_filter": 2}
@@ -101,28 +102,21 @@ def with_buffer(size: str) -> Facts:
 
 
 # Rule, declared workload, a host that needs it, a host that does not.
-ALL: tuple[tuple[str, str | None, Facts, Facts], ...] = (
-    ("beegfs.not-bound", None, unbound(), calm()),
-    ("beegfs.wrong-node", None, process(calm(), cpus_allowed=CPUS[1]), calm()),
-    ("beegfs.memory-not-bound", None, process(calm(), numa_policy=None, numa_mask=None), calm()),
-    ("beegfs.service-spans-nodes", None, both_zones(), calm()),
-    ("beegfs.uneven-zones", None, server(targets=layout("storage")[:4], arp=QUIET_ARP), calm("meta")),
-    ("beegfs.metadata-not-mirrored", None, with_level("raid6", "meta"), calm("meta")),
-    ("beegfs.storage-on-parity", None, with_level("raid6", "storage"), calm("meta")),
-    ("beegfs.links-in-one-subnet", None, server(), calm()),
-    ("beegfs.interfaces", None, changed(calm(), interfaces=("ib1", "ib0")), calm()),
-    ("beegfs.socket-buffers", None, with_buffer("8388608"), with_buffer("524288")),
-    ("beegfs.buffer-memory", None, small(16 << 30), calm()),
-    ("beegfs.workers", None, server("meta", arp=QUIET_ARP), calm("meta")),
-    ("beegfs.worker-buffer", None, changed(calm(), settings={"tuneFileReadSize": "4m"}), calm()),
-    ("beegfs.rdma-buffers", None, with_pattern(calm(), 2 << 20, 3), with_pattern(calm(), 512 << 10, 3)),
-    ("beegfs.same-port", None, changed(STOPPED_ONE, settings={"connStoragePortTCP": "9001"}), STOPPED_ONE),
-    ("beegfs.stripes", None, with_pattern(calm(), 512 << 10, 4), with_pattern(calm(), 512 << 10, 3)),
-    ("beegfs.storage-on-mirror", None, with_level("raid10", "storage"), calm("meta")),
-    ("beegfs.client-connections", None, client(), client(TUNED)),
-    ("beegfs.client-interfaces", None, client(), client(TUNED)),
-    ("beegfs.client-stripes", None, client(), client(pattern=("2M", 3))),
-    ("beegfs.client-fsync", None, client({"tuneRemoteFSync": "false"}), client()),
-    ("beegfs.rdma-off", None, client({"connUseRDMA": "false"}), client()),
-    ("beegfs.memory-settings", "beegfs", calm(), small(16 << 30)),
+DATA = read_cases(
+    __file__,
+    both_zones,
+    calm,
+    changed,
+    client,
+    process,
+    server,
+    small,
+    unbound,
+    with_buffer,
+    with_level,
+    with_pattern,
+    STOPPED_ONE=STOPPED_ONE,
+    TUNED=TUNED,
 )
+
+ALL: tuple[tuple[str, str | None, Facts, Facts], ...] = DATA["ALL"]

@@ -15,6 +15,7 @@ from advisor.facts.owners import Owners
 from advisor.facts.software import OsdCapacity, StorageSoftware
 from advisor.facts.systemd import Systemd
 from advisor.facts.zfs import ZfsPool
+from tests.cases import read_cases
 from tests.rules.build import (
     GIB,
     Table,
@@ -169,195 +170,38 @@ TIERS = (
 BOTH = "nvme0c0n1 live optimized, nvme0c1n1 live optimized"
 WITH_512, WITH_4096 = ({"queue": {"logical_block_size": size}} for size in ("512", "4096"))
 
-CASES: Table = {
-    "limits.aio-contexts": [
-        (sysctls(aio_nr="60000", aio_max_nr="65536"), "warning", "60000"),
-        sysctls(aio_nr="100", aio_max_nr="65536"),
-        sysctls(aio_max_nr="65536"),
-    ],
-    "limits.file-handles": [
-        (handles(90_000, "100000"), "warning", "90000"),
-        handles(1_000, "100000"),
-        handles(4_026_601_935, "100000"),
-    ],
-    "numa.memory-uneven": [
-        (nodes(192, 160), "advice", "160.0 GiB"),
-        nodes(192, 188),
-        nodes(192),
-        nodes(192, 0),
-        # A tier of memory without CPUs, and nodes of a virtual machine, are as somebody made them.
-        {"numa": replaced(numa(2), {"nodes": TIERS})},
-        {**nodes(192, 160), "host": identity(virtualization="kvm")},
-    ],
-    "memory.corrected-errors": [(memory(corrected_errors=7), "info", "7"), memory(corrected_errors=0), {}],
-    "memory.pages-lost": [
-        (memory(poisoned_bytes=8192), "warning", "8192"),
-        memory(poisoned_bytes=0),
-        memory(poisoned_bytes=1 << 60),
-    ],
-    "disks.path-lost": [
-        (head("nvme0c0n1 live optimized, nvme0c1n1 connecting optimized"), "critical", "connecting"),
-        head(BOTH),
-        head("nvme0c0n1, nvme0c1n1"),
-    ],
-    "disks.paths-unused": [
-        (head(BOTH), "info", "2 live"),
-        (head(BOTH, kernel="6.12.1"), "info", "2 live"),
-        head(BOTH, policy="round-robin"),
-        head("nvme0c0n1 live optimized, nvme0c1n1 live inaccessible"),
-    ],
-    "disks.block-sizes-differ": [
-        (
-            {"disks": (disk("nvme0n1", **WITH_512), disk("nvme1n1", **WITH_4096), disk("nvme2n1", **WITH_4096))},
-            "advice",
-            "1 × 512 bytes",
-        ),
-        {"disks": (disk("nvme0n1", **WITH_512), disk("nvme1n1", **WITH_512))},
-        {"disks": (disk("nvme0n1", **WITH_512), disk("nvme1n1", model="other", **WITH_4096))},
-    ],
-    "filesystems.online-discard": [
-        ({"filesystems": (filesystem(options="rw,discard"),)}, "info", "discard"),
-        {"filesystems": (filesystem(options="rw,nodiscard"),)},
-        {"filesystems": (filesystem(kind="btrfs", options="rw,discard"),)},
-    ],
-    "irqs.cloud-agent": [({"owners": Owners(cloud_multiqueue=True)}, "info", "google"), {}],
-    "fc.port-down": [
-        (fc("Linkdown"), "warning", "Linkdown"),
-        fc(),
-        # A port that has never had a cable.
-        {"fibre_channel": (FcPort("host1", "Linkdown", 0, 16, ()),)},
-    ],
-    "fc.port-slow": [(fc(speed=8), "advice", "8 of 16"), fc(), fc(speed=0)],
-    "fc.queue-depth": [
-        ({"disks": luns(20, queue_depth="128")}, "advice", "2560"),
-        {"disks": luns(20, queue_depth="64")},
-        {"disks": (disk("sdb", kind="scsi", detail={"queue_depth": "4096"}),)},
-    ],
-    "multipath.alua-groups": [
-        (mapped("active/optimized", "active/non-optimized"), "advice", "non-optimized"),
-        (mapped(None, None, handler="detached", tpgs="implicit"), "advice", "detached"),
-        mapped("active/optimized", "active/optimized"),
-        mapped("active/optimized", "active/non-optimized", groups=2),
-        mapped(None, None, handler="detached", tpgs="none"),
-    ],
-    "multipath.fc-timeouts": [
-        ({**mapped(None, None), **fc(fast="off")}, "advice", "off"),
-        ({**mapped(None, None), **fc(fast="30")}, "advice", "30"),
-        {**mapped(None, None), **fc(fast="5")},
-        # Without multipath nothing else can be tried.
-        {"disks": luns(), **fc(fast="off")},
-    ],
-    "disks.fabric-queues": [
-        (over_tcp(2), "info", "2 queues"),
-        (over_tcp(4, entries=31), "info", "32 entries"),
-        over_tcp(4),
-        {"disks": (disk("nvme0n1"),)},
-    ],
-    "links.ipoib-connected": [
-        ({"links": (link("ib0", kind="infiniband", detail={"mode": "connected"}),)}, "info", "ib0"),
-        {"links": (link("ib0", kind="infiniband", detail={"mode": "datagram"}),)},
-    ],
-    "rdma.write-ordering": [
-        ({"links": (link("eth0", detail={"pci_write_ordering": "per_mkey(0)"}),)}, "info", "eth0"),
-        {"links": (link("eth0", detail={"pci_write_ordering": "force_relax(1)"}),)},
-    ],
-    "filesystems.nearly-full": [
-        (filled(93), "warning", "93"),
-        (filled(99), "critical", "99"),
-        filled(89),
-        filled(None),
-        filled(100, options="ro,noatime"),
-    ],
-    "filesystems.inodes-nearly-used": [(filled(10, 91), "warning", "91"), filled(10, 89), filled(10, None)],
-    "lvm.thin-pool-full": [
-        (thin("880/1000", "10/1000"), "warning", "88"),
-        (thin("100/1000", "970/1000"), "critical", "97"),
-        thin("840/1000", "10/1000"),
-        thin("-", "0/0"),
-    ],
-    "zfs.pool-degraded": [
-        ({"zfs_pools": (ZfsPool("tank", "DEGRADED", 40),)}, "critical", "DEGRADED"),
-        {"zfs_pools": (ZfsPool("tank", "ONLINE", 40),)},
-    ],
-    "zfs.pool-full": [
-        ({"zfs_pools": (ZfsPool("tank", "ONLINE", 86),)}, "advice", "86"),
-        ({"zfs_pools": (ZfsPool("tank", "ONLINE", 93),)}, "warning", "93"),
-        {"zfs_pools": (ZfsPool("tank", "ONLINE", 84), ZfsPool("b", None, None))},
-    ],
-    "filesystems.not-trimmed": [
-        (trimming(), "info", "nvme0n1"),
-        trimming(trims=True),
-        trimming(trims=None),
-        trimming("rw,discard"),
-        trimming(discards="0"),
-    ],
-    "disks.declustered-write-cache": [
-        ({**DECLUSTERED, "disks": (disk("nvme0n1", queue={"write_cache": "write back"}),)}, "warning", "nvme0n1"),
-        {"disks": (disk("nvme0n1", queue={"write_cache": "write back"}),)},
-        {**DECLUSTERED, "disks": (disk("nvme0n1", queue={"write_cache": "write through"}),)},
-    ],
-    "disks.gcp-write-cache": [
-        (cached("nvme_card"), "info", "nvme0n1"),
-        cached("nvme_card", "write through"),
-        cached("nvme_card-pd"),
-        cached("nvme_card", provider="aws"),
-    ],
-    "disks.crypt-queues": [
-        (crypt(), "info", "data"),
-        (crypt("allow_discards", "no_read_workqueue"), "info", "data"),
-        crypt("no_read_workqueue", "no_write_workqueue"),
-        crypt(known=False),
-        crypt(rotational=True),
-        crypt(kernel="5.4.0"),
-    ],
-    "disks.slower-format": [
-        (
-            {
-                "disks": (
-                    disk(
-                        "nvme0n1", detail={"lba_format": "512 bytes (good)", "better_lba_format": "4096 bytes (best)"}
-                    ),
-                )
-            },
-            "info",
-            "4096",
-        ),
-        {"disks": (disk("nvme0n1", detail={"lba_format": "4096 bytes (best)"}),)},
-    ],
-    "nfs.slots-unlimited": [(nfs(), "info", "65536"), nfs(slots="128"), nfs("4.1")],
-    "nfs.one-connection": [(nfs("4.1"), "info", "/mnt"), nfs(connections=8), nfs(speed=1000)],
-    "services.profile": [
-        ({"roles": {"redis": ("redis-server.service",)}}, "info", "redis-server.service"),
-        {"roles": {}},
-    ],
-    "ceph.osd-capacity": [
-        (osd(240_000), "advice", "240,000"),
-        (osd(3, "hdd"), "advice", "hdd"),
-        osd(21_500),
-        osd(315, "hdd"),
-    ],
-    "cassandra.host-limits": [
-        (cassandra(maps="65530"), "warning", "65530"),
-        (cassandra(ahead="4096"), "advice", "nvme0n1"),
-        (cassandra(swap=GIB), "advice", "swap"),
-        cassandra(),
-        {"sysctl": {"vm.max_map_count": "65530"}},
-    ],
-    "memory.modules-slow": [(modules(32, 32, now=4400), "advice", "4400 of 4800"), modules(32, 32)],
-    "memory.channels-uneven": [
-        (modules(32, 32, 32, 16), "advice", "16 GiB"),
-        (modules(32, 32, 32), "advice", "2 modules"),
-        modules(32, 32, 32, 32),
-    ],
-    "links.speed-below-best": [
-        ({"links": (link("eth0", speed_mbps=100, best_speed_mbps=1000),)}, "warning", "100 of"),
-        {"links": (link("eth0", speed_mbps=1000, best_speed_mbps=1000),)},
-        {"links": (link("eth0", speed_mbps=100, best_speed_mbps=1000, carrier=False),)},
-    ],
-    "links.bond-partner": [
-        (lacp(NO_ONE, "1", "1"), "warning", "bond0"),
-        (lacp("02:00:00:00:00:09", "1", "2"), "warning", "eth1"),
-        lacp("02:00:00:00:00:09", "1", "1"),
-        lacp(NO_ONE, "1"),
-    ],
-}
+DATA = read_cases(
+    __file__,
+    FcPort,
+    Owners,
+    ZfsPool,
+    cached,
+    cassandra,
+    crypt,
+    disk,
+    fc,
+    filesystem,
+    filled,
+    handles,
+    head,
+    identity,
+    lacp,
+    link,
+    luns,
+    mapped,
+    memory,
+    modules,
+    nfs,
+    nodes,
+    numa,
+    osd,
+    over_tcp,
+    replaced,
+    sysctls,
+    thin,
+    trimming,
+    DECLUSTERED=DECLUSTERED,
+    TIERS=TIERS,
+)
+
+CASES: Table = DATA["CASES"]

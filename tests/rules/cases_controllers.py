@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from advisor.facts.array import Array
 from advisor.facts.controller import CacheProtection, Controller, ControllerVolume
+from tests.cases import read_cases
 from tests.rules.build import Table, array, replaced
 from tests.rules.cases_iscsi import exports
 
@@ -36,47 +37,6 @@ def volume(name: str, **parts: Any) -> Array:
     return replaced(array(name), {"manager": "controller", "members": (), **parts})
 
 
-CASES: Table = {
-    "controllers.unprotected-cache": [
-        (with_cache("write-back", BAD), "critical", "battery Failed"),
-        (with_cache("always-write-back", None, has_protection=False), "critical", "no battery"),
-        with_cache("write-back"),
-        with_cache("write-back", ODD),
-        with_cache("write-back", None),
-        with_cache("write-through", BAD),
-        with_cache(None, BAD),
-    ],
-    "controllers.write-through": [
-        (with_cache("write-through"), "advice", "c0/v0"),
-        (with_cache("write-through", media=None), "advice", "c0/v0"),
-        with_cache("write-back"),
-        with_cache("write-through", media="ssd"),
-        with_cache("write-through", ODD),
-    ],
-    "controllers.battery": [
-        (with_cache("write-through", BAD), "warning", "battery Failed"),
-        with_cache("write-back"),
-        with_cache("write-back", ODD),
-        with_cache("write-back", None, has_protection=False),
-    ],
-    "controllers.parity-small-writes": [
-        ("oltp", {"arrays": (array(level="raid6"),)}, "advice", "raid6, 6 for a write"),
-        ("iscsi-vm", {"arrays": (array(level="raid5"),)}, "advice", "raid5, 4 for a write"),
-        (
-            {"arrays": (array(level="raid6", disks=("nvme0n1",)),), "iscsi": exports("eth1")},
-            "info",
-            "raid6, 6 for a write",
-        ),
-        {"arrays": (array(level="raid6"),)},
-        ("backup", {"arrays": (array(level="raid6"),)}),
-        ("oltp", {"arrays": (array(level="raid10"),)}),
-        ("read=100%,block=8k,access=random", {"arrays": (array(level="raid6"),)}),
-    ],
-    "controllers.two-small-arrays": [
-        (mirrored(4), "info", "4 data disks"),
-        mirrored(2),
-        mirrored(4, device="sdb"),
-        mirrored(4, level="raid0"),
-        {**mirrored(4), "iscsi": None},
-    ],
-}
+DATA = read_cases(__file__, array, exports, mirrored, with_cache, BAD=BAD, ODD=ODD)
+
+CASES: Table = DATA["CASES"]

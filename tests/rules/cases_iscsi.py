@@ -10,7 +10,8 @@ from advisor.facts.iscsi_target import IscsiTarget, TargetPortal
 from advisor.facts.links import Link
 from advisor.facts.path_load import PathLoad
 from advisor.facts.site_settings import SiteSetting
-from tests.rules.build import Table, array, bond, disk, identity, link, numa, replaced, virtual
+from tests.cases import read_cases
+from tests.rules.build import Table, array, bond, disk, identity, joined, link, numa, replaced, virtual
 
 TARGET = "iqn.2004-04.com.example:disk1"
 
@@ -107,149 +108,46 @@ VLANS = (
 )
 NEAR = (disk("nvme0n1", numa_node=0),)
 
-CASES: Table = {
-    "iscsi.paths-share-link": [
-        ({"iscsi": over("eth1", "eth1"), "links": TWO}, "advice", "eth1"),
-        ({"iscsi": over("eth1.1", "eth1.2"), "links": VLANS}, "advice", "eth1.2"),
-        {"iscsi": over("eth1", "eth2"), "links": TWO},
-        {"iscsi": over("eth1"), "links": TWO},
-        {"iscsi": over("eth1", None), "links": TWO},
-        {"iscsi": over("eth1", "gone"), "links": TWO},
-        {"iscsi": over("bond0", "bond0"), "links": bond("bond0", "eth1", "eth2")},
-        {"iscsi": Iscsi((session(1, target="iqn.a"), session(2, target="iqn.b"))), "links": TWO},
-    ],
-    "iscsi.paths-share-subnet": [
-        (
-            {"iscsi": over("eth1", "eth2"), "links": (path("eth1", 1), path("eth2", 1))},
-            "advice",
-            "10.0.1.0/24: eth1, eth2",
-        ),
-        {"iscsi": over("eth1", "eth2"), "links": TWO},
-        {"iscsi": over("eth1", "eth1"), "links": TWO},
-    ],
-    "iscsi.mtu-differs": [
-        (
-            {"iscsi": over("eth1", "eth2"), "links": (path("eth1", 1), path("eth2", 2, mtu=1500))},
-            "warning",
-            "eth2: 1500",
-        ),
-        (
-            {
-                # Another target name for each controller of the storage; the map says that they are one.
-                "iscsi": Iscsi((session(1, "eth1"), session(2, "eth2", target="iqn.other"))),
-                "arrays": (MAP,),
-                "links": (path("eth1", 1), path("eth2", 2, mtu=1500)),
-            },
-            "warning",
-            "eth2: 1500",
-        ),
-        {"iscsi": over("eth1", "eth2"), "links": TWO},
-        {"iscsi": over("eth1", "eth2"), "links": (path("eth1", 1), path("eth2", 2, mtu=None))},
-    ],
-    "iscsi.far-node": [
-        ({"iscsi": over("eth1", "eth2"), "links": TWO, "numa": numa(2)}, "info", "eth1"),
-        (
-            {"iscsi": exports("eth1"), "links": (path("eth1", 1, numa_node=1),), "disks": NEAR, "numa": numa(2)},
-            "advice",
-            "nvme0n1",
-        ),
-        {"iscsi": over("eth1", "eth2"), "links": TWO},
-        {"iscsi": over("eth1", "eth2"), "links": (path("eth1", 1), path("eth2", 2, numa_node=1)), "numa": numa(2)},
-        {"iscsi": exports("eth1"), "links": (path("eth1", 1),), "disks": NEAR, "numa": numa(2)},
-        {"iscsi": exports(None), "links": TWO, "disks": NEAR, "numa": numa(2)},
-        {"iscsi": over(None), "numa": numa(2)},
-    ],
-    "iscsi.order": [
-        ({"iscsi": over("eth1"), "links": TWO}, "info", TARGET),
-        ({"iscsi": exports("eth1")}, "info", TARGET),
-        {"iscsi": Iscsi(nodes=(node(),))},
-        {"iscsi": exports("eth1", enabled=False)},
-    ],
-    "iscsi.session-lost": [
-        ({"iscsi": over("eth1", state="FAILED")}, "critical", "FAILED"),
-        {"iscsi": over("eth1", state=None)},
-    ],
-    "iscsi.replacement-timeout": [
-        ({"iscsi": over("eth1", "eth2", mapped=True), "arrays": (MAP,)}, "advice", "session1 (sda): 120 s"),
-        ({"iscsi": over("eth1", mapped=True, recovery_seconds=-1)}, "advice", "for ever"),
-        ({"iscsi": over("eth1", recovery_seconds=15)}, "warning", "session1 (sda): 15 s"),
-        {"iscsi": over("eth1", mapped=True, recovery_seconds=15)},
-        {"iscsi": over("eth1", recovery_seconds=120)},
-        {"iscsi": over("eth1", recovery_seconds=-1)},
-        {"iscsi": over("eth1", recovery_seconds=None)},
-        {"iscsi": over("eth1", recovery_seconds=5, disks=())},
-    ],
-    "iscsi.queue-depth": [
-        ({"iscsi": Iscsi(nodes=(node(cmds_max="100"),))}, "advice", "100 is no power of two"),
-        ({"iscsi": Iscsi(nodes=(node(cmds_max="4096"),))}, "advice", "outside 2 to 2048"),
-        (
-            {"iscsi": Iscsi(settings=node(cmds_max="32", queue_depth="64").settings)},
-            "advice",
-            "iscsid.conf: queue_depth 64 is above cmds_max 32",
-        ),
-        {"iscsi": Iscsi(nodes=(node(cmds_max="128", queue_depth="128"),))},
-        {"iscsi": Iscsi(nodes=(node(cmds_max="many"),))},
-    ],
-    "iscsi.small-bursts": [
-        ({"iscsi": over("eth1", first_burst_bytes=8192)}, "info", "FirstBurstLength 8192"),
-        ("backup", {"iscsi": over("eth1", max_burst_bytes=65_536)}, "advice", "MaxBurstLength 65536"),
-        ({"iscsi": over("eth1", immediate_data=False)}, "info", "ImmediateData No"),
-        # What LIO offers by itself.
-        ("backup", {"iscsi": over("eth1", first_burst_bytes=65_536, max_burst_bytes=262_144)}),
-        ("backup", {"iscsi": over("eth1", first_burst_bytes=None, immediate_data=None)}),
-    ],
-    "iscsi.data-digest": [
-        ({"iscsi": over("eth1", data_digest=True)}, "info", "session1"),
-        {"iscsi": over("eth1", data_digest=None)},
-    ],
-    "iscsi.path-selector": [
-        (round_robin(1000, 10_000), "advice", "eth2: 10,000 Mbit/s"),
-        round_robin(1000, 1000),
-        round_robin(1000, 0),
-        {**round_robin(1000, 10_000), "arrays": (MAP,)},
-    ],
-    "iscsi.late-path-switch": [
-        (
-            {**MAPPED, "arrays": (MAP,), "host": OLD, "site_settings": (set_in_file("rr_min_io_rq", "1000"),)},
-            "advice",
-            "rr_min_io_rq = 1000",
-        ),
-        (
-            {
-                **MAPPED,
-                "arrays": (MAP,),
-                "host": identity(kernel="2.6.30-tip"),
-                "site_settings": (set_in_file("rr_min_io", "1000"),),
-            },
-            "advice",
-            "rr_min_io = 1000",
-        ),
-        ({**MAPPED, "arrays": turns(1000), "host": OLD}, "advice", "set by no file"),
-        *(
-            {**MAPPED, "arrays": arrays, "host": host, "site_settings": (setting,)}
-            for arrays, host, setting in (
-                # The kernel sees to it by itself; the table shows what is active; another key; less.
-                ((MAP,), identity(kernel="4.18.0-553.el8.x86_64"), set_in_file("rr_min_io_rq", "1000")),
-                ((MAP,), identity(kernel="4.6.0"), set_in_file("rr_min_io_rq", "1000")),
-                (turns(1), OLD, set_in_file("rr_min_io_rq", "1000")),
-                ((MAP,), OLD, set_in_file("rr_min_io", "1000")),
-                ((MAP,), identity(kernel="2.6.31"), set_in_file("rr_min_io", "1000")),
-                ((MAP,), identity(kernel="2.6.18-419.el5"), set_in_file("rr_min_io_rq", "1000")),
-                ((MAP,), OLD, set_in_file("rr_min_io_rq", "8")),
+DATA = read_cases(
+    __file__,
+    Iscsi,
+    bond,
+    carried,
+    exports,
+    identity,
+    node,
+    numa,
+    over,
+    path,
+    round_robin,
+    session,
+    set_in_file,
+    turns,
+    MAP=MAP,
+    MAPPED=MAPPED,
+    NEAR=NEAR,
+    OLD=OLD,
+    TWO=TWO,
+    VLANS=VLANS,
+)
+
+CASES: Table = joined(
+    DATA["CASES"],
+    {
+        "iscsi.late-path-switch": [
+            *(
+                {**MAPPED, "arrays": arrays, "host": host, "site_settings": (setting,)}
+                for arrays, host, setting in (
+                    # The kernel sees to it by itself; the table shows what is active; another key; less.
+                    ((MAP,), identity(kernel="4.18.0-553.el8.x86_64"), set_in_file("rr_min_io_rq", "1000")),
+                    ((MAP,), identity(kernel="4.6.0"), set_in_file("rr_min_io_rq", "1000")),
+                    (turns(1), OLD, set_in_file("rr_min_io_rq", "1000")),
+                    ((MAP,), OLD, set_in_file("rr_min_io", "1000")),
+                    ((MAP,), identity(kernel="2.6.31"), set_in_file("rr_min_io", "1000")),
+                    ((MAP,), identity(kernel="2.6.18-419.el5"), set_in_file("rr_min_io_rq", "1000")),
+                    ((MAP,), OLD, set_in_file("rr_min_io_rq", "8")),
+                )
             )
-        ),
-        # A section that wins.
-        {
-            **{**MAPPED, "arrays": (MAP,), "host": OLD},
-            "site_settings": (set_in_file("rr_min_io_rq", "1000"), set_in_file("rr_min_io_rq", "1", "overrides")),
-        },
-        {"iscsi": over("eth1"), "site_settings": (set_in_file("rr_min_io_rq", "1000"),)},
-    ],
-    "iscsi.unequal-paths": [
-        (carried(9 * 10**9, 10**9), "advice", "sdb by eth2: 10 %"),
-        (carried(9 * 10**9, 10**9, 10.0, 2_000), "advice", "900.0 MB/s"),
-        carried(5 * 10**9, 4 * 10**9),
-        carried(9 * 10**9, 10**9, requests=10),
-        {**carried(9, 1), "links": (path("eth1", 1), path("eth2", 2, speed_mbps=100))},
-    ],
-}
+        ]
+    },
+)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.facts.array import Array, ArrayPart
-from tests.rules.build import Table, array, disk, filesystem
+from tests.cases import read_cases
+from tests.rules.build import Table, array, disk, filesystem, joined
 
 DISKS = ("nvme0n1", "nvme1n1")
 
@@ -32,42 +33,17 @@ def twice(*columns: str) -> dict[str, Any]:
 ONE_ADAPTER = (disk("sda", pci="0000:01:00.0"), disk("sdb", pci="0000:01:00.0"), disk("sdc", pci="0000:02:00.0"))
 TWO_ADAPTERS = (disk("sda", pci="0000:01:00.0"), disk("sdb", pci="0000:02:00.0"))
 
-CASES: Table = {
-    "vxvm.mirror-without-log": [
-        ({"arrays": (volume("raid1"),)}, "advice", "datadg/vol01"),
-        ({"arrays": (volume("raid10"),)}, "advice", "vxsnap -g datadg prepare vol01"),
-        {"arrays": (volume("raid1", detail={"dco": "vol01_dco"}),)},
-        {"arrays": (volume("raid1", detail={"logs": "vol01-03"}),)},
-        {"arrays": (volume("raid0"),)},
-        {"arrays": (array(level="raid1"),)},
-    ],
-    "vxvm.columns-share-disk": [
-        (twice("nvme0n1", "nvme0n1"), "advice", "move vol01"),
-        twice("nvme0n1", "nvme1n1"),
-        {"arrays": (volume(),)},
-    ],
-    "vxvm.one-controller": [
-        ({"arrays": (volume(disks=("sda", "sdb")),), "disks": ONE_ADAPTER}, "info", "mirror=ctlr"),
-        {"arrays": (volume(disks=("sda", "sdb")),), "disks": TWO_ADAPTERS},
-        {"arrays": (volume(disks=("sda", "sdb")),), "disks": ONE_ADAPTER[:2]},
-        {
-            "arrays": (volume(disks=("sda", "sdb")),),
-            "disks": (*ONE_ADAPTER[:2], disk("sdc", pci="0000:02:00.0", mountpoints=("/",))),
-        },
-    ],
-    "vxfs.streams-off-stripes": [
-        ({"arrays": (volume(),), "filesystems": (tuned(64, 1),)}, "advice", "read_nstream=2"),
-        (
-            {"arrays": (volume("raid5", data_disks=3),), "filesystems": (tuned(64, 4),)},
-            "advice",
-            "write_pref_io=196608,write_nstream=1",
-        ),
-        {"arrays": (volume(),), "filesystems": (tuned(64, 2),)},
-        {"arrays": (volume("raid10"),), "filesystems": (tuned(64, 4),)},
-        {"arrays": (volume("raid1"),), "filesystems": (tuned(64, 1),)},
-        {"arrays": (volume("raid5", data_disks=3),), "filesystems": (tuned(64, 4, (192, 1)),)},
-        {"arrays": (volume(),), "filesystems": (tuned(64, 1, tunables={}),)},
-    ],
-    "arrays.degraded": [({"arrays": (volume("raid1", state="degraded", missing=1),)}, "critical", "vxreattach")],
-    "arrays.linear-over-many": [({"arrays": (volume("linear"),)}, "info", "vxassist")],
-}
+DATA = read_cases(__file__, array, tuned, twice, volume, ONE_ADAPTER=ONE_ADAPTER, TWO_ADAPTERS=TWO_ADAPTERS)
+
+CASES: Table = joined(
+    DATA["CASES"],
+    {
+        "vxvm.one-controller": [
+            {"arrays": (volume(disks=("sda", "sdb")),), "disks": ONE_ADAPTER[:2]},
+            {
+                "arrays": (volume(disks=("sda", "sdb")),),
+                "disks": (*ONE_ADAPTER[:2], disk("sdc", pci="0000:02:00.0", mountpoints=("/",))),
+            },
+        ]
+    },
+)

@@ -11,6 +11,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.sysctl import SysctlOrigin, SysctlSource
 from advisor.rules.remedy import SetTunable
 from advisor.tunables.sysctl_group import twin_of
+from tests.cases import read_cases
 
 OWN_FILE = "/etc/sysctl.d/90-advisor-values.conf"
 
@@ -201,7 +202,8 @@ def _file(facts: Facts, rest: str, value: str) -> Facts:
     )
 
 
-_SET = {
-    **{"sysctl": _sysctl, "sysfs": _sysfs, "thp": _thp, "block": _block, "md": _md, "link": _link, "irq": _irq},
-    **{"llt": _llt, "file": _file, "pm-qos": _pm_qos, "cpufreq": _cpufreq, "intel_pstate": _intel_pstate},
-}
+DATA = read_cases(
+    __file__, _block, _cpufreq, _file, _intel_pstate, _irq, _link, _llt, _md, _pm_qos, _sysctl, _sysfs, _thp
+)
+
+_SET = DATA["_SET"]

@@ -9,6 +9,7 @@ import pytest
 from advisor.host import tree_host
 from advisor.operations import scan
 from advisor.rules.finding import Finding
+from tests.cases import read_cases
 from tests.trees import make_tree
 
 
@@ -21,17 +22,10 @@ def findings_of(place: Path, mdstat: str) -> dict[str, list[Finding]]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("mdstat", "loss"),
-    [
-        ("md0 : active raid6 sdd1[3] sdc1[2] sda1[0]\n 200 blocks level 6 [4/3] [U_UU]", "of more than 1 may"),
-        ("md0 : active raid6 sdd1[3] sda1[0]\n 200 blocks super 1.2 level 6 [4/2] [U__U]", "of another may"),
-        ("md0 : active raid1 sdb1[1] sda1[0]\n 100 blocks super 1.2 [3/2] [UU_]", "of more than 1 may"),
-        ("md0 : active raid1 sda1[0]\n 100 blocks super 1.2 [2/1] [U_]", "of another may"),
-        # A spare and a failed member are no copies.
-        ("md0 : active raid1 sdc1[2](S) sdb1[1](F) sda1[0]\n 100 blocks super 1.2 [2/1] [U_]", "of another may"),
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("mdstat", "loss"), DATA["what_more_may_be_lost"])
 def test_what_more_may_be_lost(tmp_path: Path, mdstat: str, loss: str) -> None:
     [one] = findings_of(tmp_path, mdstat)["arrays.degraded"]
     assert loss in one.why

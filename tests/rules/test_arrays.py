@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import read_cases
 from tests.rules.build import array
 from tests.rules.test_edges import only
 
@@ -14,14 +15,10 @@ def degraded(**parts: Any) -> Any:
     return only("arrays.degraded", arrays=(array(**{"level": "raid6", "missing": 1, **parts}),))
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"state": "recovering", "progress_percent": 12.5},
-        {"state": "recovering"},
-        {"state": "degraded", "detail": {"rebuilding": "sdd"}},
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize("parts", DATA["an_array_that_is_being_rebuilt"])
 def test_an_array_that_is_being_rebuilt_is_waited_for(parts: dict[str, Any]) -> None:
     found = degraded(**parts)
     assert found.severity == "warning"
@@ -49,27 +46,14 @@ def test_each_manager_shows_its_rebuild_by_its_own_tool() -> None:
     assert "wait" in degraded(manager="controller", state="recovering").advice
 
 
-@pytest.mark.parametrize(
-    ("manager", "named"),
-    [("md", "dev.raid.speed_limit_max"), ("lvm", "--maxrecoveryrate"), ("controller", "controller"), ("dm", "rebuild")],
-)
+@pytest.mark.parametrize(("manager", "named"), DATA["a_rebuild_hurts_each_in_its_own_way"])
 def test_a_rebuild_hurts_each_in_its_own_way(manager: str, named: str) -> None:
     hurts = degraded(manager=manager, state="degraded").hurts_when
     assert named in hurts
     assert ("dev.raid" in hurts) is (manager == "md")
 
 
-@pytest.mark.parametrize(
-    ("level", "what"),
-    [
-        ("raid1", "Reads go to the copies that are left"),
-        ("raid10", "Reads go to the copies that are left"),
-        ("mirror", "Reads go to the copies that are left"),
-        ("raid5", "computed from the others at each read"),
-        ("raid6", "computed from the others at each read"),
-        (None, "missing. The loss of another may lose data."),
-    ],
-)
+@pytest.mark.parametrize(("level", "what"), DATA["only_parity_is_computed_at_a_read"])
 def test_only_parity_is_computed_at_a_read(level: str | None, what: str) -> None:
     found = degraded(level=level, state="degraded")
     assert what in found.why

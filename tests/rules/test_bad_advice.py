@@ -20,6 +20,7 @@ from advisor.rules.finding import Finding
 from advisor.rules.registry import RULES, judge
 from advisor.rules.remedy import PlanProfile, SetTunable
 from advisor.snapshot.archive import capture_host, open_snapshot, save_snapshot
+from tests.cases import read_cases
 from tests.rules.build import facts, identity, origin, replaced
 from tests.rules.cases_advice import ALL, BASE, FILES, RC_LOCAL, SITE, SYSCTLS, UDEV
 from tests.trees import make_tree
@@ -104,19 +105,10 @@ def test_what_is_set_in_place_of_three_sizes_rises(key: str, sizes: list[int]) -
                 assert most >= {"advice.maxima-lowered": own, "buffers.tcp-pruned": 8 << 20}.get(one.id, 0)
 
 
-@pytest.mark.parametrize(
-    ("kernel", "key", "value", "fires"),
-    [
-        ("6.18.1", "net.ipv4.tcp_rmem", "4096 87380 16777216", True),
-        ("6.1.0", "net.ipv4.tcp_rmem", "4096 87380 16777216", False),
-        ("6.1.0", "net.ipv4.tcp_rmem", "4096 87380 4194304", True),
-        ("6.1.0", "net.core.rmem_max", "212991", True),
-        ("6.1.0", "net.core.rmem_max", "212992", False),
-        ("2.6.32", "net.core.rmem_max", "131071", False),
-        (None, "net.core.rmem_max", "4096", False),
-        ("unknown", "net.core.rmem_max", "4096", False),
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("kernel", "key", "value", "fires"), DATA["limits_are_judged_by_the_kernel"])
 def test_limits_are_judged_by_the_kernel_that_runs(kernel: str | None, key: str, value: str, *, fires: bool) -> None:
     host = facts(host=identity(kernel=kernel), sysctl_origin={key: origin(key, value)})
     assert ("advice.maxima-lowered" in {one.id for one in bad_advice(host)}) is fires
@@ -132,15 +124,7 @@ def test_on_a_small_host_the_kernels_own_tcp_limits_are_small_too() -> None:
 SWAPPINESS_ZERO = "vm.swappiness = 0\n"
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "named"),
-    [
-        (SWAPPINESS_ZERO, "vm.swappiness = 10\n", None),
-        (SWAPPINESS_ZERO, "vm.swappiness = nonsense\n", ["30-site"]),
-        ("vm.swappiness = 10\n", SWAPPINESS_ZERO, ["99-zz-local"]),
-        (SWAPPINESS_ZERO, SWAPPINESS_ZERO, ["99-zz-local", "30-site"]),
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "named"), DATA["a_line_that_loses_makes_no_rule_fire"])
 def test_a_line_that_loses_makes_no_rule_fire(first: str, second: str, named: list[str] | None, tmp_path: Path) -> None:
     tree = {**BASE, "/proc/sys/vm/swappiness": "10\n"}
     files = {"/etc/sysctl.d/30-site.conf": first, "/etc/sysctl.d/99-zz-local.conf": second}

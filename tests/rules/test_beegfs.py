@@ -21,6 +21,7 @@ from advisor.rules.beegfs_sizes import (
 from advisor.rules.finding import Finding
 from advisor.rules.workload import parse_workload
 from tests.beegfs_server import CPUS, SOURCE_RULES, layout, server
+from tests.cases import read_cases
 from tests.each import for_each
 from tests.rules.build import nothing_known, replaced
 from tests.rules.cases_beegfs import (
@@ -81,7 +82,31 @@ def with_client(facts: Facts) -> Facts:
 
 
 # rule: hosts on which it fires, hosts on which it is silent; each with its workload where one is declared
+DATA = read_cases(
+    __file__,
+    both_zones,
+    calm,
+    changed,
+    everywhere,
+    one_node,
+    process,
+    replaced,
+    server,
+    small,
+    unbound,
+    with_disks,
+    with_pattern,
+    HALF=HALF,
+    IDLE=IDLE,
+    OVER_TWO_NODES=OVER_TWO_NODES,
+    SOURCE_RULES=SOURCE_RULES,
+    STOPPED=STOPPED,
+    STOPPED_ONE=STOPPED_ONE,
+    TUNED=TUNED,
+)
+
 HOSTS: dict[str, tuple[list[Any], list[Any]]] = {
+    **DATA["HOSTS"],
     "beegfs.not-bound": (
         [unbound(), IDLE],
         [
@@ -100,17 +125,6 @@ HOSTS: dict[str, tuple[list[Any], list[Any]]] = {
     "beegfs.wrong-node": (
         [process(calm(), cpus_allowed=CPUS[1]), changed(calm(), settings={"tuneBindToNumaZone": "1"})],
         [changed(calm(), settings={"tuneBindToNumaZone": zone}) for zone in ("0", "first", "")],
-    ),
-    "beegfs.memory-not-bound": (
-        [process(calm(), numa_policy=None, numa_mask=None), process(calm(), numa_policy="default")],
-        [process(calm(), numa_policy="preferred"), unbound(numa_policy=None)],
-    ),
-    # An array of two nodes is another rule's business.
-    "beegfs.service-spans-nodes": ([both_zones()], [changed(calm(), targets=(OVER_TWO_NODES,))]),
-    "beegfs.uneven-zones": (
-        [HALF, server(link_nodes=(0, 0), arp=QUIET_ARP), server(link_nodes=(0,), arp=QUIET_ARP)],
-        # Of drives on an unknown node nothing is counted.
-        [server(link_nodes=(), networks=(), arp=QUIET_ARP), calm("meta"), with_disks(HALF, "nvme0n1", numa_node=None)],
     ),
     "beegfs.metadata-not-mirrored": (
         [
@@ -131,7 +145,6 @@ HOSTS: dict[str, tuple[list[Any], list[Any]]] = {
             with_disks(with_level("raid6", "storage"), kind="scsi"),
         ],
     ),
-    "beegfs.links-in-one-subnet": ([], [server(networks=("10.10.0.1/24", "10.11.0.1/24"))]),
     "beegfs.interfaces": (
         [server(interfaces=False, arp=QUIET_ARP), changed(calm(), interfaces=("ib1", "ib0"))],
         [
@@ -164,48 +177,6 @@ HOSTS: dict[str, tuple[list[Any], list[Any]]] = {
         [
             changed(calm(), settings={"tuneFileWriteSize": "8m", "tuneWorkerBufSize": "9m"}),
             *(changed(calm(), settings={"tuneFileReadSize": size}) for size in ("3m", "all")),
-        ],
-    ),
-    "beegfs.rdma-buffers": (
-        [
-            # The article's chunks of 2 MiB, with the default of 70 × 8 KiB.
-            with_pattern(calm(), 2 << 20, 3),
-            # It would fit, but for the four buffers more.
-            with_pattern(calm(), 560 << 10, 3),
-            everywhere(calm(), connRDMABufSize="10000"),
-        ],
-        [
-            with_pattern(calm(), 512 << 10, 3),
-            with_pattern(everywhere(calm(), connRDMABufSize="32768"), 2 << 20, 3),
-            with_pattern(calm(), None, 3),
-        ],
-    ),
-    "beegfs.same-port": (
-        [
-            changed(STOPPED_ONE, settings={"connStoragePortTCP": "9001"}),
-            changed(STOPPED_ONE, settings={"connStoragePortTCP": "8001", "connPortShift": "1000"}),
-            changed(STOPPED_ONE, settings={"connStoragePort": "9001"}),
-        ],
-        [
-            # Both run: they have found their ports.
-            changed(calm(), settings={"connStoragePortTCP": "9001"}),
-            STOPPED_ONE,
-            changed(STOPPED_ONE, settings={"connStoragePortTCP": "x"}),
-        ],
-    ),
-    "beegfs.stripes": (
-        [with_pattern(calm(), 512 << 10, 4), (calm(), "beegfs"), (calm(), "beegfs,write=100%")],
-        [(with_pattern(calm(), 512 << 10, 3), "beegfs"), with_pattern(calm(), 512 << 10, 1), (calm(), "oltp"), calm()],
-    ),
-    # They are left where nobody asks, or they fit.
-    "beegfs.memory-settings": (
-        [],
-        [
-            calm(),
-            (calm(), "batch"),
-            (small(16 << 30), "beegfs"),
-            (replaced(calm(), {"sysctl": {**calm().sysctl, **TUNED}}), "beegfs"),
-            (replaced(calm(), {"sysctl": {}}), "beegfs"),
         ],
     ),
 }
@@ -259,20 +230,7 @@ def test_one_link_and_one_drive_are_singular() -> None:
 NETAPP = {"rp_filter": 1, "arp_filter": 1, "arp_ignore": 2, "arp_announce": 2}
 
 
-@pytest.mark.parametrize(
-    ("arp", "rules", "words"),
-    [
-        ({}, None, "arp_ignore 0, arp_announce 0"),
-        ({"arp_ignore": 1}, None, "arp_announce 0"),
-        ({**QUIET_ARP, "rp_filter": 1}, None, "rp_filter 1"),
-        ({**QUIET_ARP, "arp_filter": 1}, None, "arp_filter 1 without routing by source"),
-        (QUIET_ARP, None, None),
-        # What NetApp sets is right where it also routes by source, and makes addresses unreachable where it does not.
-        (NETAPP, SOURCE_RULES, None),
-        ({**NETAPP, "arp_ignore": 0}, SOURCE_RULES, None),
-        (NETAPP, None, "arp_filter 1 without routing by source"),
-    ],
-)
+@pytest.mark.parametrize(("arp", "rules", "words"), DATA["links_in_one_subnet"])
 def test_links_in_one_subnet(arp: dict[str, int], rules: object, words: str | None) -> None:
     one = found(server(arp=arp, rules=rules)).get("beegfs.links-in-one-subnet")
     assert (one is not None) is (words is not None)
@@ -288,44 +246,14 @@ def test_both_sides_of_the_contradiction_are_named() -> None:
     assert any("53031" in source for source in one.sources)
 
 
-@pytest.mark.parametrize(
-    ("facts", "rule", "profile", "words"),
-    [
-        (server(), "beegfs.links-in-one-subnet", "beegfs-nvme", "advisor plan beegfs-nvme"),
-        (
-            one_node(server()),
-            "beegfs.links-in-one-subnet",
-            None,
-            "advisor apply sysctl:net.ipv4.conf.ib0.arp_ignore=1 sysctl:net.ipv4.conf.ib0.arp_announce=2",
-        ),
-        (calm(), "beegfs.memory-settings", "beegfs-nvme", "advisor plan beegfs-nvme"),
-        (one_node(calm()), "beegfs.memory-settings", None, "advisor apply sysctl:vm.dirty_background_ratio=5"),
-        (unbound(), "beegfs.not-bound", "beegfs-nvme", "advisor plan beegfs-nvme"),
-        (
-            small(16 << 30, unbound()),
-            "beegfs.not-bound",
-            "numa-pinning",
-            "advisor plan numa-pinning --set 'units=beegfs-meta*,beegfs-storage*'",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("facts", "rule", "profile", "words"), DATA["a_profile_is_named_only_where_it"])
 def test_a_profile_is_named_only_where_it_has_a_plan(facts: Facts, rule: str, profile: str | None, words: str) -> None:
     one = found(facts, "beegfs")[rule]
     assert one.profile == profile
     assert one.advice.startswith(words)
 
 
-@pytest.mark.parametrize(
-    ("size", "words"),
-    [
-        ("8388608", "is cut to net.core.rmem_max 4194304"),
-        ("65536", "is below net.core.rmem_default 212992, so it is ignored"),
-        ("524288", None),
-        ("0", None),
-        ("-1", None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("size", "words"), DATA["socket_buffers"])
 def test_socket_buffers(size: str, words: str | None) -> None:
     one = found(with_buffer(size)).get("beegfs.socket-buffers")
     assert (one is not None) is (words is not None)

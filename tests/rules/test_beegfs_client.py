@@ -15,6 +15,7 @@ from advisor.rules.registry import judge
 from advisor.rules.workload import parse_workload
 from tests.beegfs_client import ETHERNET, INFINIBAND, TUNED, client
 from tests.beegfs_server import server, tree
+from tests.cases import read_cases
 from tests.rules.cases_beegfs import STOPPED, calm, process, unbound, with_level
 
 CONNECTIONS = "file:/etc/beegfs/beegfs-client.conf:connMaxInternodeNum>="
@@ -80,17 +81,10 @@ def test_raid_10_below_storage_targets_has_the_article_s_figures() -> None:
 # -- transport -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("facts", "transport"),
-    [
-        (server(), "rdma"),
-        (server(settings={"connUseRDMA": "true"}), "rdma"),
-        (server(settings={"connUseRDMA": "false"}), "tcp"),
-        (client(), "rdma"),
-        (client({"connUseRDMA": "false"}), "tcp"),
-        (server(link_nodes=(), networks=()), None),
-    ],
-)
+DATA = read_cases(__file__, client, server)
+
+
+@pytest.mark.parametrize(("facts", "transport"), DATA["the_transport_is_that_of_files"])
 def test_the_transport_is_that_of_files_and_links(facts: Facts, transport: str | None) -> None:
     assert transport_seen(facts) == transport
 
@@ -101,19 +95,7 @@ def small_buffers(facts: Facts) -> Facts:
     return msgspec.structs.replace(facts, sysctl={**facts.sysctl, **small})
 
 
-@pytest.mark.parametrize(
-    ("facts", "workload", "fires"),
-    [
-        (server(), "beegfs", False),
-        (server(), "beegfs.iozone-seq", False),
-        (server(), "beegfs,transport=rdma", False),
-        (server(), "beegfs.dd", False),
-        (server(), "beegfs.storagebench", False),
-        (server(settings={"connUseRDMA": "false"}), "beegfs", True),
-        # What was seen outranks what was declared.
-        (server(), "beegfs,transport=tcp", False),
-    ],
-)
+@pytest.mark.parametrize(("facts", "workload", "fires"), DATA["socket_buffers_are_for_sockets"])
 def test_socket_buffers_are_for_sockets(facts: Facts, workload: str, fires: bool) -> None:
     assert ("buffers.below-profile" in found(small_buffers(facts), workload)) is fires
 

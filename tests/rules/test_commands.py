@@ -23,6 +23,7 @@ from advisor.rules.registry import RULES
 from advisor.rules.remedy import PlanProfile, RunShell, SetTunable, comment_out, list_commands, set_sysctl
 from advisor.rules.rule import Rule
 from advisor.tunables import parse_tunable
+from tests.cases import read_cases
 from tests.cli.inside import parse_words
 from tests.each import for_each
 from tests.rules.build import filesystem, link, llt, llt_link
@@ -165,16 +166,14 @@ def test_who_would_discard_is_read_from_the_host(tmp_path: Path) -> None:
         )
 
 
+DATA = read_cases(__file__)
+
+
 def test_bbr_names_what_paces_the_links_that_are_up() -> None:
     keys = sysctl(net__ipv4__tcp_congestion_control="bbr", net__core__default_qdisc="fq_codel")
     links = (link("eth0"), link("eth1", state="down", carrier=False), link("e;id"))
     found = only("network.bbr-unpaced", **keys, links=links)
-    assert found.commands == (
-        "advisor apply sysctl:net.core.default_qdisc=fq",
-        "tc qdisc replace dev eth0 root fq",
-        "tc qdisc replace dev 'e;id' root fq",
-        "tc qdisc show",
-    )
+    assert found.commands == DATA["bbr_names_what_paces_the_links"]
     assert len(found.interrupts) == 2
     said = " ".join(next(one.sources for one in RULES if one.id == "network.bbr-unpaced"))
     assert "TCP_CONG_BBR" in said

@@ -5,23 +5,15 @@ from __future__ import annotations
 import pytest
 
 from advisor.rules.registry import judge
+from tests.cases import read_cases
 from tests.rules.build import facts
 from tests.rules.cases_controllers import BAD, Tool, volume, with_cache
 from tests.rules.test_rules import findings_of
 
+DATA = read_cases(__file__)
 
-@pytest.mark.parametrize(
-    ("tool", "through", "back"),
-    [
-        ("storcli", "storcli64 /c0/v0 set wrcache=wt", "storcli64 /c0/v0 set wrcache=wb"),
-        ("tw_cli", "tw_cli /c0/u0 set cache=off", "tw_cli /c0/u0 set cache=on"),
-        (
-            "ssacli",
-            "ssacli ctrl slot=0 ld 1 modify arrayaccelerator=disable",
-            "ssacli ctrl slot=0 ld 1 modify arrayaccelerator=enable",
-        ),
-    ],
-)
+
+@pytest.mark.parametrize(("tool", "through", "back"), DATA["each_tool_has_its_own_command"])
 def test_each_tool_has_its_own_command(tool: Tool, through: str, back: str) -> None:
     (unsafe,) = findings_of("controllers.unprotected-cache", None, with_cache("write-back", BAD, tool=tool))
     (slow,) = findings_of("controllers.write-through", None, with_cache("write-through", tool=tool))

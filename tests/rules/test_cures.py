@@ -8,6 +8,7 @@ from advisor.rules.registry import RULES
 from advisor.rules.remedy import PlanProfile, SetTunable
 from advisor.rules.rule import Rule
 from advisor.rules.workload import parse_workload
+from tests.cases import read_cases
 from tests.each import for_each
 from tests.rules.remedied import with_values
 from tests.rules.table import Seen
@@ -25,14 +26,12 @@ COUNTED = frozenset(
     }
 )
 """They go on as what the kernel has counted since it booted, and ask for no value any more."""
-STAY = {
-    "sysctl.rejected": "the line that the kernel refuses stays in its file until the second command is run",
-    "iscsi.replacement-timeout": "a session applies the timeout when it logs in again",
-    "advice.huge-pages-for-all": "the line stays in its file until it is changed by hand",
-    "advice.ifconfig-mtu": "the line stays in its script until it is deleted by hand",
-}
+DATA = read_cases(__file__)
+
+STAY = DATA["STAY"]
 """They stay with the same values, and why."""
 BY_HAND = {
+    **DATA["BY_HAND"],
     "which value is right": (
         *("sysctl.overridden", "sysctl.differs-at-boot", "llt.flow-control-order", "llt.timer-order"),
         *(
@@ -65,15 +64,9 @@ BY_HAND = {
         *("fc.port-down", "zfs.pool-degraded", "links.bond-partner", "links.speed-below-best", "fc.port-slow"),
         *("filesystems.nearly-full", "filesystems.inodes-nearly-used", "zfs.pool-full"),
     ),
-    "a command to the drive sets it, and the drive forgets it": ("disks.error-recovery", "disks.paths-unused"),
     "the tools of the drive, the adapter or the product set it": (
         *("disks.declustered-write-cache", "rdma.write-ordering", "links.ipoib-connected", "ceph.osd-capacity"),
         *("fc.queue-depth", "multipath.alua-groups", "multipath.fc-timeouts"),
-    ),
-    "a connection or mount is made again with other options": ("disks.fabric-queues", "nfs.one-connection"),
-    "the controller's own tool sets it": ("controllers.unprotected-cache", "controllers.write-through"),
-    "the kernel prints it with its number, so that what is read back is not what was written": (
-        "network.bond-by-address",
     ),
     "cards, cables, sockets or memory are moved": (
         *("numa.bond-spans-nodes", "numa.links-far-from-disks", "numa.node-without-memory", "iscsi.far-node"),
@@ -86,8 +79,6 @@ BY_HAND = {
         "irqs.cloud-agent",
         *("beegfs.client-interfaces", "iris.journal-shared", "iris.alternate-journal-shared", "iris.wij-shared"),
     ),
-    "a directory of BeeGFS has it, and beegfs-ctl sets it": ("beegfs.stripes", "beegfs.client-stripes"),
-    "it is bought, not set": ("ebs.not-optimized", "ebs.unusable-purchase", "ebs.account-quota"),
     "it is a fact to know and to measure by": (
         *("infoscale.configuration", "infoscale.mirroring-cost", "iscsi.order", "iris.parts-apart"),
         "iris.mirror-round-trip",

@@ -13,7 +13,8 @@ from advisor.rules.finding import Finding
 from advisor.rules.queries import EBS_MODEL
 from advisor.rules.registry import judge
 from advisor.rules.workload import parse_workload
-from tests.rules.build import Table, array, disk, facts, on_cloud, replaced
+from tests.cases import read_cases
+from tests.rules.build import Table, array, disk, facts, joined, on_cloud, replaced
 
 VOLUMES = tuple(disk(f"nvme{n}n1", model=EBS_MODEL) for n in range(1, 9))
 NAMES = tuple(one.name for one in VOLUMES)
@@ -45,49 +46,28 @@ def purchases(mb_per_s: float) -> tuple[PurchasedFigures, ...]:
     return (PurchasedFigures("MB/s", mb_per_s, 7_500, "r5b.24xlarge", share, NAMES),)
 
 
-CASES: Table = {
-    "ebs.few-stripes": [
-        ({"disks": VOLUMES, "arrays": (volume(*NAMES, data_disks=4),)}, "advice", "4 stripes over 8"),
-        {"disks": VOLUMES, "arrays": (volume(*NAMES),)},
-        # Of drives it is another matter, and so is an array that is not LVM's.
-        {"disks": (disk("nvme1n1"),), "arrays": (volume("nvme1n1", data_disks=1),)},
-        {"disks": VOLUMES, "arrays": (volume(*NAMES, data_disks=4, manager="md"),)},
-        {"disks": VOLUMES, "arrays": (volume(*NAMES, data_disks=None),)},
-    ],
-    "ebs.stream-read-ahead": [
-        (STREAM, {"disks": VOLUMES[:1]}, "info", "nvme1n1: read_ahead_kb 128"),
-        (STREAM, {"disks": VOLUMES, "arrays": (volume(*NAMES),)}, "info", "dm-0: read_ahead_kb 128"),
-        {"disks": VOLUMES},
-        (RANDOM, {"disks": VOLUMES}),
-        ("write=100%,access=sequential", {"disks": VOLUMES}),
-        (STREAM, {"disks": (disk("nvme1n1"),)}),
-        (STREAM, {"disks": tuple(replaced(one, {"queue": {}}) for one in VOLUMES)}),
-    ],
-    "ebs.scheduler": [
-        (ordered("mq-deadline"), "info", "nvme1n1: mq-deadline"),
-        ordered("none"),
-        {"disks": (disk("nvme0n1", scheduler="mq-deadline"),)},
-    ],
-    "ebs.not-optimized": [
-        ({"host": on_cloud("aws", "t2.large")}, "info", "t2.large"),
-        {"host": on_cloud("aws", "r5b.24xlarge")},
-        {"host": on_cloud("aws", None)},
-        {"host": on_cloud("gcp", "t2.large")},
-    ],
-    "ebs.unusable-purchase": [
-        ({"purchases": purchases(21_000)}, "advice", "volumes 21,000 MB/s, r5b.24xlarge 7,500 MB/s"),
-        ({"purchases": purchases(8_389)}, "info", "11 % cannot pass"),
-        {"disks": VOLUMES, "host": on_cloud("aws", "r5b.24xlarge")},
-        {"purchases": purchases(7_400)},
-        {"purchases": purchases(8_000)},
-    ],
-    "ebs.account-quota": [
-        ({"disks": (replaced(VOLUMES[0], {"size_bytes": 17 << 40}),)}, "info", "nvme1n1"),
-        ({"disks": VOLUMES[:2], "iris": (INSTANCE,)}, "info", "100000"),
-        {"disks": VOLUMES},
-        {"disks": (disk("nvme1n1", size_bytes=30 << 40),), "iris": (INSTANCE,)},
-    ],
-}
+DATA = read_cases(__file__, disk, on_cloud, ordered, purchases, volume, INSTANCE=INSTANCE, VOLUMES=VOLUMES)
+
+CASES: Table = joined(
+    DATA["CASES"],
+    {
+        "ebs.few-stripes": [
+            ({"disks": VOLUMES, "arrays": (volume(*NAMES, data_disks=4),)}, "advice", "4 stripes over 8"),
+            {"disks": VOLUMES, "arrays": (volume(*NAMES),)},
+            {"disks": VOLUMES, "arrays": (volume(*NAMES, data_disks=4, manager="md"),)},
+            {"disks": VOLUMES, "arrays": (volume(*NAMES, data_disks=None),)},
+        ],
+        "ebs.stream-read-ahead": [
+            (STREAM, {"disks": VOLUMES[:1]}, "info", "nvme1n1: read_ahead_kb 128"),
+            (STREAM, {"disks": VOLUMES, "arrays": (volume(*NAMES),)}, "info", "dm-0: read_ahead_kb 128"),
+            (STREAM, {"disks": tuple(replaced(one, {"queue": {}}) for one in VOLUMES)}),
+        ],
+        "ebs.account-quota": [
+            ({"disks": (replaced(VOLUMES[0], {"size_bytes": 17 << 40}),)}, "info", "nvme1n1"),
+            ({"disks": VOLUMES[:2], "iris": (INSTANCE,)}, "info", "100000"),
+        ],
+    },
+)
 
 
 def test_no_type_of_the_table_counts_as_not_optimized() -> None:

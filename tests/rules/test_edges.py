@@ -14,6 +14,7 @@ from advisor.rules.mtu import fragments
 from advisor.rules.registry import judge
 from advisor.rules.remedy import PlanProfile, set_sysctl
 from advisor.rules.workload import parse_workload
+from tests.cases import read_cases
 from tests.rules.build import (
     FLOW,
     SYSCTL,
@@ -48,22 +49,10 @@ def severities(rule: str, workload: str | None = None, **parts: Any) -> list[str
     return [finding.severity for finding in findings_of(rule, workload, parts)]
 
 
-@pytest.mark.parametrize(
-    ("payload", "mtu", "kind", "count"),
-    [
-        (8192, 1500, "udp", 6),
-        (8192, 8220, "udp", 1),
-        (8192, 8219, "udp", 2),
-        (8192, 8240, "udp6", 1),
-        (8192, 8239, "udp6", 2),
-        (8192, 1500, "udp6", 6),
-        (1472, 1500, "udp", 1),
-        (1473, 1500, "udp", 2),
-        (8192, 9000, "udp", 1),
-        (8192, 68, "udp", 171),
-        (8192, 0, "udp", 1025),
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("payload", "mtu", "kind", "count"), DATA["fragments"])
 def test_fragments(payload: int, mtu: int, kind: str, count: int) -> None:
     assert fragments(payload, mtu, kind) == count
 
@@ -192,21 +181,7 @@ def test_the_broadcast_is_read_from_the_line_of_llttab() -> None:
     assert found.evidence["detail"] == ("broadcast 192.0.2.255: a at 192.0.2.1, b at 192.0.2.2",)
 
 
-@pytest.mark.parametrize(
-    ("port", "reserved", "fires"),
-    [
-        ("32768", "", True),
-        ("60999", "", True),
-        ("32767", "", False),
-        ("61000", "", False),
-        ("50000", "50000", False),
-        ("50000", "49000-49999,50001", True),
-        ("50000", "0-99999999999", False),
-        ("50000", "many", True),
-        (None, "", False),
-        ("-", "", False),
-    ],
-)
+@pytest.mark.parametrize(("port", "reserved", "fires"), DATA["reserved_ports"])
 def test_reserved_ports(port: str | None, reserved: str, fires: bool) -> None:
     keys = buffers(net__ipv4__ip_local_port_range="32768 60999", net__ipv4__ip_local_reserved_ports=reserved)
     found = severities("llt.port-not-reserved", sysctl=keys, llt=llt(llt_link("a", None, port=port)))

@@ -13,6 +13,7 @@ from advisor.profiles.profile import load, profile_paths
 from advisor.rules.infoscale import profile_of, recognised_workload, recognition, serial_writes_per_second
 from advisor.rules.llt_cluster import queue_bytes, window_bytes_per_second
 from advisor.rules.workload import parse_workload
+from tests.cases import read_cases
 from tests.rules.build import facts, llt_link
 from tests.rules.cases_infoscale import AWS, MIRRORED, NEAR, SHARED, SINGLE, TCP, cluster, memory_of
 from tests.rules.test_rules import findings_of
@@ -24,22 +25,10 @@ def test_every_configuration_has_a_profile(name: str) -> None:
     assert load(profile_of(name)).conditions[-1].fact == f"infoscale.configurations.{name}"
 
 
-@pytest.mark.parametrize(
-    ("workload", "disks", "expected"),
-    [
-        # What was seen goes before what is declared.
-        ("fss-udp", SHARED, "shared-disk"),
-        ("replication=none", MIRRORED, None),
-        # A declaration fills in what was not seen.
-        ("fss-udp", None, "fss-udp"),
-        ("fss-cross-zone", None, "fss-zones"),
-        ("fss-udp,rtt=1ms", None, "fss-zones"),
-        ("replication=sync,rtt=200us", None, "fss-udp"),
-        ("shared-disk", None, "shared-disk"),
-        ("replication=sync", None, None),
-        ("transport=tcp", None, None),
-    ],
-)
+DATA = read_cases(__file__, MIRRORED=MIRRORED, SHARED=SHARED)
+
+
+@pytest.mark.parametrize(("workload", "disks", "expected"), DATA["a_declaration_beside_what_was_seen"])
 def test_a_declaration_beside_what_was_seen(
     workload: str, disks: tuple[VxDisk, ...] | None, expected: str | None
 ) -> None:

@@ -12,7 +12,8 @@ from advisor.facts.memory import HugePagePool
 from advisor.rules.finding import Finding
 from advisor.rules.registry import judge
 from advisor.rules.workload import parse_workload
-from tests.rules.build import GIB, LARGE_BUFFERS, Table, array, disk, facts, nothing_known, replaced
+from tests.cases import read_cases
+from tests.rules.build import GIB, LARGE_BUFFERS, Table, array, disk, facts, joined, nothing_known, replaced
 
 MIB = 1 << 20
 SETTINGS = Cpf(
@@ -69,138 +70,19 @@ def stripe(kib: int) -> dict[str, Any]:
 
 COMMON = {"iris": given(), "memory": memory(), "sysctl": QUIET}
 FAR = "iris,rtt=1.16ms,replication=sync"
-CASES: Table = {
-    "iris.huge-pages-short": [
-        ({"memory": memory(0)}, "advice", "no huge pages"),
-        ({"memory": memory(NEEDED - 1)}, "advice", "too few"),
-        {},
-        {"memory": memory(0), "iris": ()},
-        {"memory": memory(0), "iris": given({"memlock": 32})},
-        {"memory": memory(0), "iris": given({"globals_mb": ()})},
-        {"memory": memory(0, hugepages=())},
-        # Which of two pools the kernel gives is not known.
-        {
-            "memory": memory(
-                default_hugepage_bytes=None, hugepages=(HugePagePool(2 * MIB, 0, 0), HugePagePool(GIB, 0, 0))
-            )
-        },
-    ],
-    "iris.huge-pages-idle": [
-        ({"memory": memory(100, 100)}, "advice", "serve nobody"),
-        ({"memory": memory(NEEDED + 5000, 5000)}, "info", "9.8 GiB"),
-        ({"iris": given({"memlock": 32}), "memory": memory(100, None)}, "advice", "0.2 GiB"),
-        {},
-        {"memory": memory(100, 100), "iris": ()},
-        {"memory": memory(100, 100), "iris": given(running=False)},
-        {"memory": memory(100, None)},
-        {"memory": memory(NEEDED + 1000, 1000)},
-    ],
-    "iris.shmmax": [
-        ({"sysctl": {**QUIET, "kernel.shmmax": str(13 * GIB)}}, "warning", "below the shared memory"),
-        ({"sysctl": {**QUIET, "kernel.shmall": str(GIB // 4096)}}, "warning", "below the shared memory"),
-        {"sysctl": {**QUIET, "kernel.shmmax": "18446744073692774399", "kernel.shmall": "18446744073692774399"}},
-        {"sysctl": {**QUIET, "kernel.shmmax": "1"}, "iris": given({"globals_mb": ()})},
-    ],
-    "iris.transparent-huge-pages": [
-        ({"memory": memory(thp_enabled="always")}, "info", "always on"),
-        {"memory": memory(thp_enabled="madvise")},
-        {"memory": memory(thp_enabled="always"), "iris": ()},
-    ],
-    "iris.cache-share": [
-        ({"iris": given({"globals_mb": (0, 0, 70_000)})}, "warning", "larger than the memory"),
-        ({"iris": given({"globals_mb": (0, 0, 56_000)})}, "advice", "leaves little"),
-        ({"iris": given({"globals_mb": (0, 0, 0)})}, "info", "IRIS chooses it"),
-        ({"iris": given({"globals_mb": (0, 0, 20_000)})}, "info", "31% of the memory"),
-        ({"memory": memory(total_bytes=63 * GIB)}, "info", "70% of the memory"),
-        {},
-        {"memory": memory(total_bytes=None)},
-        {"iris": (instance(None, ()),)},
-        {"iris": given({"globals_mb": ()})},
-    ],
-    "iris.journal-shared": [
-        ({"iris": given(places=TOGETHER)}, "advice", "with databases"),
-        (
-            {"iris": given(places=(place("journal", "nvme1n1p1", "nvme1n1"), place("wij", "dm-1", "nvme1n1")))},
-            "info",
-            "with the WIJ",
-        ),
-        {},
-        # A new instance has its journal next to its own databases.
-        {"iris": given(places=(place("journal", "a"), place("database", "a", name="USER")))},
-        {"iris": given(places=(place("journal", "a"), replaced(place("wij", "a"), {"device": None, "disks": ()})))},
-    ],
-    "iris.alternate-journal-shared": [
-        (
-            {"iris": given(places=(place("journal", "nvme1n1"), place("alternate-journal", "nvme1n1")))},
-            "advice",
-            "Both journal directories",
-        ),
-        {},
-    ],
-    "iris.wij-shared": [
-        (
-            {"iris": given(places=(place("wij", "dm-0", "a", "b"), place("database", "dm-9", "b", name="APP")))},
-            "info",
-            "lies with its databases",
-        ),
-        (
-            "iris,write=70%",
-            {"iris": given(places=(place("wij", "a"), place("database", "a", name="APP")))},
-            "advice",
-            "lies with its databases",
-        ),
-        {},
-    ],
-    "iris.file-system": [
-        ({"iris": given(places=(place("wij", "a", kind="ext4"),))}, "info", "than XFS"),
-        {},
-        {"iris": given(places=(replaced(place("wij", "a", kind="nfs4"), {"device": None}),))},
-    ],
-    "iris.stripe-size": [(stripe(64), "info", "not of 4 MB"), stripe(4096), {**stripe(64), "iris": ()}],
-    "iris.vm-settings": [
-        ({"sysctl": {**QUIET, "vm.swappiness": "60"}}, "info", "Swapping"),
-        ({"sysctl": {**QUIET, "vm.dirty_ratio": "20"}}, "info", "write-back"),
-        {},
-        {"sysctl": {**QUIET, "vm.swappiness": "60"}, "iris": ()},
-        # Bytes are active: the ratio is 0 then.
-        {"sysctl": {**QUIET, "vm.dirty_ratio": "0", "vm.dirty_bytes": "1073741824"}},
-    ],
-    "iris.write-daemons": [
-        ({"iris": given({"asyncwij": None, "wdparm": ()})}, "info", "fewer write daemons"),
-        ("write=60%", {"iris": given({"wduseasyncio": 0})}, "advice", "fewer write daemons"),
-        ("iris,write=70%", {"iris": given({"asyncwij": 8})}, "advice", "fewer write daemons"),
-        (
-            "iris,write=70%",
-            {"iris": given({"asyncwij": 8}), "disks": (disk("nvme5n1", rotational=True),)},
-            "info",
-            "fewer write daemons",
-        ),
-        {},
-        ("iris", {"iris": given({"asyncwij": 8})}),
-        ("backup", {"iris": given({"asyncwij": 8})}),
-        {"iris": (instance(None, ()),)},
-    ],
-    "iris.parts-apart": [
-        ({}, "info", "on 3 volumes"),
-        (
-            "iris",
-            {"iris": given(places=(place("journal", "a"), place("wij", "b"), place("database", "b", name="APP")))},
-            "info",
-            "on 2 volumes",
-        ),
-        {"iris": ()},
-        {"iris": given(places=TOGETHER)},
-        {"iris": given(places=(place("wij", "a", "a", "b"), place("journal", "b", "b")))},
-    ],
-    "iris.mirror-round-trip": [
-        (FAR, {"iris": given(mirror="Failover Primary")}, "info", "another zone"),
-        {},
-        (FAR, {"iris": ()}),
-        ("iris,rtt=100us,replication=sync", {}),
-        ("iris,rtt=1.16ms,replication=async", {}),
-        ("iris,replication=sync", {}),
-    ],
-}
+DATA = read_cases(
+    __file__, HugePagePool, disk, given, instance, memory, place, replaced, stripe, QUIET=QUIET, TOGETHER=TOGETHER
+)
+
+CASES: Table = joined(
+    DATA["CASES"],
+    {
+        "iris.shmmax": [
+            ({"sysctl": {**QUIET, "kernel.shmmax": str(13 * GIB)}}, "warning", "below the shared memory"),
+            ({"sysctl": {**QUIET, "kernel.shmall": str(GIB // 4096)}}, "warning", "below the shared memory"),
+        ]
+    },
+)
 
 
 def test_nothing_is_said_of_a_host_of_which_nothing_is_known() -> None:

@@ -10,6 +10,7 @@ from advisor.rules.finding import Finding
 from advisor.rules.registry import judge
 from advisor.rules.remedy import SetTunable
 from advisor.rules.workload import parse_workload
+from tests.cases import read_cases
 from tests.rules.build import GIB, disk, facts, nothing_known, replaced
 from tests.rules.cases_iscsi import MAP, MAPPED, OLD, exports, node, over, path, set_in_file
 from tests.rules.test_rules import findings_of
@@ -36,17 +37,10 @@ def edits_of(found: Finding) -> dict[str, str]:
     return {one.tunable.rpartition(".")[2]: one.value for one in found.remedy if isinstance(one, SetTunable)}
 
 
-@pytest.mark.parametrize(
-    ("commands", "depth", "edits"),
-    [
-        ("32", "64", {"cmds_max": "64"}),
-        ("32", "65", {"cmds_max": "128"}),
-        ("128", "5000", {"cmds_max": "2048", "queue_depth": "2048"}),
-        ("100", "32", {"cmds_max": "128"}),
-        ("4096", "32", {"cmds_max": "2048"}),
-        ("0", "1", {"cmds_max": "2"}),
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("commands", "depth", "edits"), DATA["a_depth_above_its_session_is_mended"])
 def test_a_depth_above_its_session_is_mended_by_exact_edits(commands: str, depth: str, edits: dict[str, str]) -> None:
     parts = {"iscsi": Iscsi(nodes=(node(cmds_max=commands, queue_depth=depth),))}
     (found,) = findings_of("iscsi.queue-depth", None, parts)

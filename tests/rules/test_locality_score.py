@@ -12,6 +12,7 @@ from advisor.report.json import scan_document
 from advisor.report.scan_page import scan_text
 from advisor.rules.locality_score import Locality, locality
 from tests.beegfs_server import CPUS, server
+from tests.cases import read_cases
 from tests.rules.build import array, disk, facts, irqs, link, nothing_known, numa, replaced
 
 
@@ -108,14 +109,10 @@ def test_the_system_s_own_disk_and_way_out_have_no_part() -> None:
     assert found.score == 100
 
 
-@pytest.mark.parametrize(
-    ("host", "words"),
-    [
-        (nothing_known(), "the NUMA nodes of this host are unknown"),
-        (facts(), "this host has one NUMA node: nothing to lose"),
-        (facts(numa=numa(2), links=()), "the nodes of its links, disks and services are unknown"),
-    ],
-)
+DATA = read_cases(__file__, facts, nothing_known, numa)
+
+
+@pytest.mark.parametrize(("host", "words"), DATA["no_score_without_nodes"])
 def test_no_score_without_nodes(host: Facts, words: str) -> None:
     assert locality(host) == Locality(None, words)
 

@@ -7,15 +7,12 @@ import pytest
 from advisor.errors import UsageError
 from advisor.rules.numbering import find_numbered, number_findings
 from advisor.rules.registry import judge
+from tests.cases import read_cases
 from tests.rules.build import array, facts
 
-HOST = facts(
-    arrays=(
-        array("md0", level="raid5", state="degraded", missing=1),
-        array("md1", failed=("nvme2n1",)),
-        array("md2", level="raid5", state="degraded", missing=1),
-    )
-)
+DATA = read_cases(__file__, array, facts)
+
+HOST = DATA["HOST"]
 
 
 def test_findings_of_one_rule_and_severity_have_one_number() -> None:

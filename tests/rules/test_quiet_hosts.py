@@ -9,24 +9,21 @@ import pytest
 
 from advisor import operations as api
 from tests import captured
+from tests.cases import read_cases
 from tests.each import for_each
 from tests.quiet_hosts import ALL, EBS, KINDS, quiet_host
 from tests.whole_hosts import DISTRIBUTIONS, WholeHost
 
 # What a specialist would say about them: volumes of EBS are to be waited for longer than 30 seconds (AWS).
-RIGHT: Final[Mapping[str, frozenset[str]]] = {
-    "kubernetes-node": frozenset({"disks.ebs-timeout"}),
-    "postgresql": frozenset({"disks.ebs-timeout"}),
-}
+DATA = read_cases(__file__)
+
+RIGHT: Final[Mapping[str, frozenset[str]]] = DATA["RIGHT"]
 # A distribution's default is no reason for any of these.
 DEFAULTS: Final = frozenset(
     {"buffers.below-profile", "network.reverse-path-filter", "network.mtu-probing", "vm.huge-pages-always"}
 )
 # Captured hosts: what was found there is there.
-CAPTURED: Final[Mapping[str, frozenset[str]]] = {
-    "hwloc/16amd64-4n4c-cgroup-distance-merge": frozenset({"vm.huge-pages-unused"}),
-    "hwloc/32intel64-2p8co2t+8ve": frozenset({"vm.huge-pages-unused"}),
-}
+CAPTURED: Final[Mapping[str, frozenset[str]]] = DATA["CAPTURED"]
 
 
 def advised(findings: list[dict[str, Any]]) -> list[str]:

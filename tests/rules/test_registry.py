@@ -17,17 +17,14 @@ import pytest
 from advisor.rules.llt_path import as_seen
 from advisor.rules.registry import RULES, judge_singly
 from advisor.rules.workload import parse_workload
+from tests.cases import read_cases
 from tests.rules.table import table
 from tests.trees import make_tree
 
 ROOT = Path(__file__).parents[2]
-FIELDS = {
-    "title": "Swappiness is odd",
-    "what": "vm.swappiness against even numbers.",
-    "why": "An odd number is set by hand.",
-    "helps_when": "Nobody remembers who set it.",
-    "hurts_when": "Somebody measured it.",
-}
+DATA = read_cases(__file__)
+
+FIELDS = DATA["FIELDS"]
 FILE = '''"""What a newcomer knows of swapping."""
 
 from __future__ import annotations
@@ -99,11 +96,7 @@ def test_one_file_with_one_decorated_function_appears_in_scan_explain_and_docs(c
     ("text", "named"),
     [
         *((written("vm.odd-one", without=name), f"rule 'vm.odd-one' has no {name}") for name in (*FIELDS, "sources")),
-        (written(RULES[7].id), f"rule '{RULES[7].id}' is already defined in {RULES[7].module}"),
-        (
-            written(severity="fatal"),
-            "rule 'vm.odd-swappiness': severity 'fatal' is not one of info, advice, warning, critical",
-        ),
+        *DATA["what_is_wrong_with_a_rule_is_an"],
     ],
     ids=[*FIELDS, "sources", "id", "severity"],
 )

@@ -18,14 +18,11 @@ from advisor.rules.remedy import (
     set_queues,
     set_sysctl,
 )
+from tests.cases import read_cases
 
-MIXED: tuple[Remedy, ...] = (
-    RunShell("vmstat 5 3", "see whether it goes on"),
-    set_sysctl("vm.swappiness", 10, "at-most"),
-    set_sysctl("net.ipv4.tcp_rmem", (4096, 131072, 33554432)),
-    Decide("ask the owner"),
-    PlanProfile("jumbo-frames", (("links", "eth0,e;id"),)),
-)
+DATA = read_cases(__file__, Decide, PlanProfile, RunShell, set_sysctl)
+
+MIXED: tuple[Remedy, ...] = DATA["MIXED"]
 
 
 def test_the_command_of_advisor_comes_first_and_survives_a_shell() -> None:
@@ -45,14 +42,7 @@ def test_the_text_has_a_sentence_for_each_part_in_their_order() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (1, "Set scheduler of sda0 to none."),
-        (2, "Set scheduler of sda0, sda1 to none."),
-        (8, "Set scheduler of sda0, sda1, sda2, sda3, sda4, sda5 and 2 more to none."),
-    ],
-)
+@pytest.mark.parametrize(("count", "text"), DATA["devices_that_get_the_same_value"])
 def test_devices_that_get_the_same_value_share_a_sentence(count: int, text: str) -> None:
     assert describe_remedy(set_queues([f"sda{number}" for number in range(count)], "scheduler", "none")) == text
 

@@ -8,6 +8,7 @@ import pytest
 
 from advisor.rules.finding import Finding
 from advisor.rules.remedy import SetTunable, set_sysctl
+from tests.cases import read_cases
 from tests.rules.build import GIB, array, disk, filesystem, link, replaced
 from tests.rules.cases_storage import counted, memory, parity, ringed, sysctl
 from tests.rules.test_rules import findings_of
@@ -18,15 +19,10 @@ def only(rule: str, workload: str | None = None, **parts: Any) -> Finding:
     return found
 
 
-@pytest.mark.parametrize(
-    ("rx", "command"),
-    [
-        (1024, "advisor apply 'link:eth1:ring.rx>=4096'"),
-        (4096, "ethtool -S eth1"),
-        (8192, "ethtool -S eth1"),
-        (0, "ethtool -S eth1"),
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("rx", "command"), DATA["a_ring_is_made_longer_only_where_it"])
 def test_a_ring_is_made_longer_only_where_it_is_short(rx: int, command: str) -> None:
     assert only("network.ring-drops", links=(ringed(rx, 5000),)).advice.startswith(command)
 

@@ -8,23 +8,12 @@ from hypothesis import strategies as st
 
 from advisor.errors import UsageError
 from advisor.rules.workload import WORKLOADS, DeclaredWorkload, parse_workload
+from tests.cases import read_cases
+
+DATA = read_cases(__file__, DeclaredWorkload)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("oltp", DeclaredWorkload("oltp", 0.3, 8192, "random")),
-        ("oltp,rtt=1.16ms", DeclaredWorkload("oltp", 0.3, 8192, "random", None, 0.00116)),
-        ("oltp, block=16k ,access=sequential", DeclaredWorkload("oltp", 0.3, 16384, "sequential")),
-        ("write=70%", DeclaredWorkload(write_share=0.7)),
-        ("write=0.7", DeclaredWorkload(write_share=0.7)),
-        ("write=0", DeclaredWorkload(write_share=0.0)),
-        ("block=8192", DeclaredWorkload(block_bytes=8192)),
-        ("block=1MiB,transport=udp", DeclaredWorkload(block_bytes=1 << 20, transport="udp")),
-        ("rtt=300us", DeclaredWorkload(rtt_seconds=0.0003)),
-        ("replication=sync", DeclaredWorkload(replication="sync")),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), DATA["is_read"])
 def test_is_read(text: str, expected: DeclaredWorkload) -> None:
     parsed = parse_workload(text)
     assert parsed.rtt_seconds == pytest.approx(expected.rtt_seconds)
@@ -34,29 +23,7 @@ def test_is_read(text: str, expected: DeclaredWorkload) -> None:
     assert parsed.replication == expected.replication
 
 
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ("", "says nothing"),
-        (",", "says nothing"),
-        ("database", "'database'"),
-        ("writes=70%", "'writes'"),
-        ("write=70", "70% or 0.7"),
-        ("write=101%", "70% or 0.7"),
-        ("write=nan", "70% or 0.7"),
-        ("block=0", "8k or 1m"),
-        ("block=2t", "8k or 1m"),
-        ("block=٨k", "8k or 1m"),
-        ("rtt=1.16", "with its unit"),
-        ("rtt=0ms", "with its unit"),
-        ("rtt=11s", "with its unit"),
-        ("access=both", "sequential or random"),
-        ("transport=", "tcp, udp, rdma or local"),
-        ("oltp,backup", "'backup' is a name: one NAME comes first, and only one is taken ('oltp' is one already)"),
-        ("rtt=1.16ms,fss-udp", "'fss-udp' is a name: one NAME comes first, and only one is taken"),
-        ("block=8k,block=16k", "twice"),
-    ],
-)
+@pytest.mark.parametrize(("text", "named"), DATA["what_is_wrong_is_named"])
 def test_what_is_wrong_is_named(text: str, named: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_workload(text)

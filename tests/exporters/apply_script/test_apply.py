@@ -22,6 +22,7 @@ from advisor.transaction.journal import decode_journal
 from advisor.transaction.layers import ownership_of
 from advisor.transaction.rollback import roll_back
 from advisor.transaction.status import rollback_transactions, verify_transactions
+from tests.cases import read_cases
 from tests.exporters.apply_script.stage import SHELLS, Stage, answer_of, reported
 from tests.transaction import system
 from tests.trees import listing, make_command
@@ -193,16 +194,10 @@ def test_without_a_machine_id_the_name_tells_the_host(stage: Stage) -> None:
         transaction_script(plan, machine_id=None, hostname=None)
 
 
-@pytest.mark.parametrize(
-    ("path", "content", "item", "said"),
-    [
-        ("sys/class/net/eth1/mtu", "1400\n", "link:eth1:mtu", "expected 1500, found 1400"),
-        ("run/llt", "nonsense\n", "llt:highwater", "expected 1000, found a value that cannot be read"),
-        ("etc/llttab", "theirs\n", "/etc/llttab", "another content"),
-        ("etc/systemd/network/10-advisor-eth1.link", "theirs", "/etc/systemd/network/10-advisor-eth1.link", "another"),
-        ("proc/sys/net/core/rmem_max", "8388608\n", "sysctl:net.core.rmem_max", "expected 212992, found 8388608"),
-    ],
-)
+DATA = read_cases(__file__)
+
+
+@pytest.mark.parametrize(("path", "content", "item", "said"), DATA["what_has_changed_since_the_plan"])
 @pytest.mark.parametrize("verb", ["apply", pytest.param("check", marks=pytest.mark.thorough)])
 def test_what_has_changed_since_the_plan_is_refused_by_name(
     stage: Stage, verb: str, path: str, content: str, item: str, said: str
@@ -404,9 +399,7 @@ def test_a_command_that_is_missing_is_named(stage: Stage) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [(), ("nonsense",), ("apply", "--nonsense"), ("apply", "--confirm-within"), ("apply", "--confirm-within", "x"),
-     ("apply", "--confirm-within", ""), ("apply", "--confirm-within", "9999999"), ("apply", "--peer", "-f"),
-     ("apply", "--peer", "$(id)")],
+    DATA["a_call_that_is_wrong_is_told"],
 )  # fmt: skip
 def test_a_call_that_is_wrong_is_told(stage: Stage, words: tuple[str, ...]) -> None:
     process = subprocess.run(["dash", stage.script, *words], capture_output=True, check=False)

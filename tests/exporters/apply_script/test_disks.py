@@ -11,6 +11,7 @@ from advisor.host import Host
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import PlanTarget
+from tests.cases import read_cases
 from tests.exporters.apply_script.stage import SHELLS, Stage
 from tests.transaction import system
 from tests.transaction import test_disk_paths as disk_paths
@@ -19,17 +20,12 @@ from tests.trees import make_tree
 WANTED = (("block:sda:read_ahead_kb", "512"), ("block:sda:nr_requests", "128"), ("sysctl:net.core.rmem_max", "8388608"))
 
 
+DATA = read_cases(__file__)
+
+
 def build(where: Path) -> Host:
     host = system.build(where)
-    make_tree(
-        where / "root",
-        {
-            "/sys/block/sda/wwid": "naa.5000c500a1b2c3d4\n",
-            "/sys/block/sda/device/wwid": "naa.5000c500a1b2c3d4\n",
-            "/sys/block/sda/queue/read_ahead_kb": "128\n",
-            "/sys/block/sda/queue/nr_requests": "64\n",
-        },
-    )
+    make_tree(where / "root", DATA["build"])
     return host
 
 

@@ -13,23 +13,16 @@ from hypothesis import strategies as st
 
 from advisor.host import Host, ReadFile, WriteFile
 from advisor.planning.records import Change, FileChange, Plan
+from tests.cases import read_cases
 from tests.exporters.apply_script.stage import Stage
 from tests.transaction import system
 from tests.trees import listing
 
 AT_ONCE = ("apply", "--confirm-within", "0")
 text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
-NASTY = (
-    "$(touch pwned)",
-    "`touch pwned`",
-    "'; touch pwned; '",
-    '"; touch pwned; "',
-    "-rf",
-    "a b",
-    "\x1b]0;x\x07",
-    "é",
-    "*",
-)
+DATA = read_cases(__file__)
+
+NASTY = DATA["NASTY"]
 
 
 def plan_with(host: Host, root: Path, name: str, before: str, after: str, content: bytes) -> Plan:

@@ -12,18 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import read_cases
 from tests.exporters.apply_script.stage import Stage
 from tests.transaction import system
 from tests.trees import listing, make_command
 
 # A value, a link, and a file whose reload brings a value about.
 ONLY = (0, 5, 7)
-STOP = """
-number=$(($(/bin/cat "$PLACE/count") + 1))
-echo "$number" > "$PLACE/count"
-[ "$number" != "${STOP_AT:-0}" ] || kill -STOP "$(sed "s/process //; s/,.*//" "$PLACE/state/lock")"
-exec /bin/sync "$@"
-"""
+DATA = read_cases(__file__)
+
+STOP = DATA["STOP"]
 FEW, ALL = {"apply": range(18, 50, 7), "rollback": range(12, 24, 2)}, {"apply": range(1, 60), "rollback": range(1, 40)}
 POINTS = [pytest.param(FEW, id="few"), pytest.param(ALL, id="all", marks=pytest.mark.thorough)]
 

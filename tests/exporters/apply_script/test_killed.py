@@ -13,6 +13,7 @@ import pytest
 
 from advisor.transaction.status import rollback_transactions
 from advisor.transaction.verify import find_drift
+from tests.cases import read_cases
 from tests.exporters.apply_script.stage import SHELLS as ALL_SHELLS
 from tests.exporters.apply_script.stage import Stage
 from tests.transaction import system
@@ -26,12 +27,9 @@ AT_ONCE = ("apply", "--confirm-within", "0")
 SHELLS = [shell for shell in ALL_SHELLS if shell[0] != "busybox"]
 
 # What each entry and each file is made durable by: it counts, and does something else at one of them.
-SYNC = """
-number=$(($(/bin/cat "$PLACE/count") + 1))
-echo "$number" > "$PLACE/count"
-{what}
-exec /bin/sync "$@"
-"""
+DATA = read_cases(__file__)
+
+SYNC = DATA["SYNC"]
 # The lock says who is at it; GROUP is a minus for its whole process group.
 KILL = '[ "$number" != "${DIE_AT:-0}" ] || kill -9 "$GROUP$(sed "s/process //; s/,.*//" "$PLACE/state/lock")"'
 CUT = '/bin/cp -a "$PLACE/root" "$PLACE/cuts/$number.root"; /bin/cp -a "$PLACE/state" "$PLACE/cuts/$number.state"'

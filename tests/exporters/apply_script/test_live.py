@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import read_cases
 from tests.exporters.apply_script.stage import SHELLS, Answer, answer_of
 from tests.transaction.test_stacked_links import Namespace
 from tests.trees import make_command
@@ -131,14 +132,9 @@ def test_nobody_confirms_and_it_goes_back(place: Place) -> None:
     assert place.settled() == before
 
 
-CARRIES_1500 = """
-last=
-for word; do
-    case $last in -s) [ "$word" -le 1472 ] || exit 1 ;; esac
-    last=$word
-done
-[ "$word" = 192.0.2.2 ]
-"""
+DATA = read_cases(__file__)
+
+CARRIES_1500 = DATA["CARRIES_1500"]
 
 
 @pytest.mark.thorough

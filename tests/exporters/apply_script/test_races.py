@@ -16,6 +16,7 @@ import pytest
 
 from advisor.exporters.apply_script import transaction_script
 from advisor.transaction.status import rollback_transactions
+from tests.cases import read_cases
 from tests.exporters.apply_script.stage import Stage
 from tests.transaction.layered import build, host_at, plan_of, store_of
 from tests.transaction.system import LLTCONFIG
@@ -129,18 +130,9 @@ def is_explained(first: str, second: str, codes: dict[str, int | None], live: st
     return live == "200"
 
 
-PAIRS = [
-    ("script", "watchdog"),
-    ("watchdog", "script"),
-    ("script", "confirm"),
-    ("confirm", "script"),
-    ("watchdog", "confirm"),
-    ("confirm", "watchdog"),
-    ("script", "apply"),
-    ("apply", "script"),
-    ("watchdog", "watchdogs"),
-    ("watchdogs", "script"),
-]
+DATA = read_cases(__file__)
+
+PAIRS = DATA["PAIRS"]
 
 
 @pytest.mark.repeats(4)

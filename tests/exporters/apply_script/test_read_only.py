@@ -9,18 +9,16 @@ from pathlib import Path
 import pytest
 
 from advisor.transaction.status import rollback_transactions
+from tests.cases import read_cases
 from tests.exporters.apply_script.stage import SHELLS, Answer, Stage, answer_of
 from tests.waiting import until_unwatched
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a namespace needs root")
 BOUND = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
 # The watchdog is started in the namespace, so that it cannot write either.
-TURNED = """
-mount --bind "$0" "$0" && "$@" > "$0/../said" 2>&1
-code=$?
-mount -o remount,ro,bind "$0" && sleep 7
-exit $code
-"""
+DATA = read_cases(__file__)
+
+TURNED = DATA["TURNED"]
 each_shell = pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 
 
