@@ -103,8 +103,9 @@ def _signature(name: str, function: Callable[..., Any]) -> str:
 def _parameters(function: Callable[..., Any], arguments: ast.arguments) -> Iterator[str]:
     def with_default(argument: ast.arg, default: ast.expr | None) -> str:
         if isinstance(default, ast.Name):
-            # The value of a constant says more than its name.
-            default = ast.parse(repr(function.__globals__[default.id]), mode="eval").body
+            # The value of a plain constant says more than its name.
+            value = function.__globals__[default.id]
+            default = ast.Constant(value) if isinstance(value, int | float | str | None) else default
         return ast.unparse(argument) + (f" = {ast.unparse(default)}" if default else "")
 
     missing = len(arguments.args) - len(arguments.defaults)

@@ -81,10 +81,12 @@ def words_for(name: str) -> list[str]:
 
 
 def text_of(path: Path, seen: set[Path] | None = None) -> str:
-    """A module of tests, the modules of tests that it imports, and the profiles that they name."""
+    """A module of tests, its tables, the modules of tests that it imports, and the profiles that they name."""
     first, seen = seen is None, set() if seen is None else seen
     seen.add(path)
     text = path.read_text()
+    if (tables := path.with_suffix(".yaml")).is_file():
+        text += tables.read_text("utf-8")
     for package, names in re.findall(r"^\s*(?:from (\S+) )?import \(?([\w, ]*)", text, re.MULTILINE):
         start = PROJECT if package.startswith("tests") or not package else path.parent
         modules = [package.lstrip("."), *(f"{package.lstrip('.')}.{name.strip()}" for name in names.split(","))]

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(("--volume", "gp9:100"), "'gp9:100' is no volume"), (("--allow-raw-writes",), "belong to --raw-device")],
+    [(("--quick", "--deep"), "exclude each other"), (("--raw-device", "/dev/sdz"), "--raw-device: was removed")],
 )
 def test_bad_input_is_told_before_root_is_asked_for(
     words: tuple[str, ...], message: str, tmp_path: Path, as_nobody: tuple[str, ...]

@@ -28,6 +28,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Final, NamedTuple, TypeGuard
 
+import yaml
+
 import advisor
 from advisor.errors import AdvisorError, InvalidInputError, UsageError
 from advisor.facts.allowed import parse_allowed
@@ -330,7 +332,7 @@ def samples(name: str) -> tuple[bytes, ...]:
     found: dict[bytes, None] = dict.fromkeys(MORE.get(own, ()))
     for path, source in _sources():
         if re.search(rf"\b{wanted}\b", source) and path.parent != Path(__file__).parent:
-            found.update(dict.fromkeys(_constants(source)))
+            found.update(dict.fromkeys((*_constants(source), *_table_texts(path.with_suffix(".yaml")))))
     return tuple(found)
 
 
@@ -477,6 +479,13 @@ MORE: Final[Mapping[str, tuple[bytes, ...]]] = {
 @cache
 def _sources() -> tuple[tuple[Path, str], ...]:
     return tuple((path, path.read_text()) for path in sorted(TESTS.rglob("test_*.py")))
+
+
+def _table_texts(path: Path) -> Iterator[bytes]:
+    """Yield the texts of the tables beside a module of tests."""
+    for node in yaml.parse(path.read_text("utf-8"), yaml.SafeLoader) if path.is_file() else ():
+        if isinstance(node, yaml.ScalarEvent) and len(node.value) > 1:
+            yield node.value.encode("utf-8", "surrogatepass")
 
 
 def _constants(source: str) -> Iterator[bytes]:

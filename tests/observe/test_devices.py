@@ -10,7 +10,14 @@ import pytest
 
 from advisor.host import Completed, Host, MemoryFiles, RecordedCommands, live_host
 from advisor.observe.arrays import parse_sync_completed, read_arrays
-from advisor.observe.cgroups import read_cgroups, unit_of_cgroup
+from advisor.observe.cgroups import (
+    parse_cpu_max,
+    parse_io_limits,
+    parse_io_pairs,
+    parse_io_table,
+    read_cgroups,
+    unit_of_cgroup,
+)
 from advisor.observe.hardware import parse_hexadecimal, parse_paths, read_adapters, read_paths
 from advisor.observe.processes import parse_process_cgroup, read_processes
 from advisor.observe.rates import stall_share
@@ -235,3 +242,16 @@ def test_processes_of_the_running_host() -> None:
     assert found
     assert min(19, os.nice(0) + 7) in {span.level("process", name, "nice") for name in found}
     assert not any(name.startswith(f"{os.getpid()}@") for name in span.names("process"))
+
+
+def test_tables_of_devices_leave_out_what_is_not_whole() -> None:
+    assert parse_io_limits("8:0 1048576\n8:16 max\nsda 1\n8:32\n") == {"8:0": 1048576}
+    assert parse_io_pairs("8:0 rbytes=1 odd=2 wbytes\nx rbytes=1\n", {"rbytes": "bytes"}) == {"8:0": {"bytes": 1}}
+    assert parse_io_table("8:0 Read 7\n8:0 Sync 9\nTotal 7\n8:0 Read x\n", {"Read": "reads"}) == {"8:0": {"reads": 7}}
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"), [("max 100000", None), ("50000 0", None), ("", None), ("200000 100000", 2.0)]
+)
+def test_quota(text: str, cpus: float | None) -> None:
+    assert parse_cpu_max(text) == cpus

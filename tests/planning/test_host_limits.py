@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import UsageError
+from advisor.facts.listeners import parse_listeners
 from advisor.host import Host
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan, Skipped
@@ -234,3 +235,7 @@ def test_a_background_that_begins_no_earlier_is_named(
     made = plan_profiles(host, [f"sysctl:vm.dirty_{word}" for word in words], {})
     said = [one for one in made.notes if "is not below" in one]
     assert [note in one for one in said] == [True] if note else not said
+
+
+def test_ports_of_a_listing() -> None:
+    assert parse_listeners(LISTENING) == {22, 16390, 27017, 53, 18080}

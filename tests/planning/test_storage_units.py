@@ -11,7 +11,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.kernel_services import EXPORTS, NFSD_THREADS, SCST, KernelServices, parse_exports
 from advisor.facts.services import Service, show_command
 from advisor.facts.storage_services import LIST_RUNNING
-from advisor.facts.systemd import VERSION
+from advisor.facts.systemd import VERSION, Systemd, parse_version
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
 from advisor.planning.storage_units import select_found, storage_units
@@ -223,3 +223,17 @@ def test_data_on_one_node_outranks_a_link_on_another() -> None:
     (one,) = select_found(storage_units(made, (service,), KernelServices()), made, policy="bind")
     assert one.value == BOUND.format(0)
     assert "/db on node 0, eth1 on node 1" in one.why
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("systemd 219\n+PAM\n", Systemd(219, "219")),
+        ("systemd 239 (239-82.el8_10.2)\n+PAM", Systemd(239, "239 (239-82.el8_10.2)")),
+        ("systemd 257~rc1 (257~rc1-4)\n", Systemd(257, "257~rc1 (257~rc1-4)")),
+        ("", None),
+        ("systemd x\n", None),
+    ],
+)
+def test_the_version_of_systemd(text: str, found: Systemd | None) -> None:
+    assert parse_version(text) == found

@@ -66,7 +66,7 @@ def test_a_gain_is_proven_saved_and_the_host_restored(
     assert [event.stage for event in shown] == ["plan", "scratch", "warm-up", "warm-up", *["pair"] * 8, "restore"]
     assert [event.pair for event in shown if event.stage == "pair"] == list(range(1, 9))
     assert all(event.pairs == 8 and event.seconds_left >= 0 for event in shown)
-    allowed = {"stage", "pair", "pairs", "seconds_left", "lamps", "schedule", "workloads", "are_combined"}
+    allowed = {"stage", "pair", "pairs", "seconds_left", "lamps", "schedule", "workloads", "are_combined", "standing"}
     assert set(ProgressEvent.__struct_fields__) == allowed
 
 

@@ -14,6 +14,7 @@ from advisor.facts.links import Link
 from advisor.facts.llt import Llt, LltLink
 from advisor.facts.lltstat import LltNode, LltNodeLink
 from advisor.host import Host, MemoryFiles, NoCommands
+from advisor.reach.cluster import NodeAddress, parse_set_addr
 from advisor.reach.peers import PeerFactsRead, named_peers, peers_of
 from advisor.reach.records import Peers
 from tests.cases import cases
@@ -193,3 +194,8 @@ def test_no_attribute_breaks_it(address: str, other: str, transport: str) -> Non
     peers = peers_of(Host(MemoryFiles(files), NoCommands()), facts(llt))
     for peer in peers.asked:
         assert peer.address.partition("%")[0].strip("0123456789abcdef.:") == ""
+
+
+def test_set_addr_lines() -> None:
+    assert parse_set_addr(LLTTAB)[1] == NodeAddress("1", "link1", "198.51.100.12")
+    assert len(parse_set_addr(LLTTAB)) == 6
