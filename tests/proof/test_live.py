@@ -93,6 +93,24 @@ def test_the_relaxation_is_read_off_the_first_switches(tau: float) -> None:
     assert found == pytest.approx(tau, abs=0.2 * tau + 0.5)
 
 
+@pytest.mark.parametrize("tau", [0.0, 0.5, 1.0, 5.0, 20.0])
+@pytest.mark.parametrize("effect", [0.3, -0.3, 1.5e-9])
+def test_four_pairs_show_a_relaxation_and_three_do_not(tau: float, effect: float) -> None:
+    law = noisy_law(3, effect, tau=tau, noise=0.0)
+
+    def pair_of(scale: float, *order: bool) -> list[PeriodSeries]:
+        return [PeriodSeries(changed, [scale * math.exp(law(0, changed)) for _ in range(8)]) for changed in order]
+
+    pairs = [pair_of(0.5, False, True), pair_of(0.1, True, False)]
+    # a pair in which nothing was completed says nothing, but its time passes
+    pair_of(1.0, True)
+    pairs.append([PeriodSeries(True, [None, 0.0] * 4)])
+    pairs.append(pair_of(0.5, True, False))
+    assert estimate_tau(pairs) is None
+    pairs.append(pair_of(1.5, False, True))
+    assert estimate_tau(pairs) == tau
+
+
 def test_no_relaxation_is_claimed_without_an_effect() -> None:
     law = noisy_law(3, 0.0)
     pairs = [[PeriodSeries(changed, [math.exp(law(0, changed))] * 8) for changed in (False, True)] for _ in range(10)]
