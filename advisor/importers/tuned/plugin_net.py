@@ -30,7 +30,7 @@ _GROUPS: Final[Mapping[str, tuple[frozenset[str], str]]] = {
     "channels": (frozenset({"rx", "tx", "other", "combined"}), "channels"),
 }
 # ethtool's old names of offloads, and the kernel's own (NETIF_F_*_BIT strings).
-_FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
+FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
     "rx": ("rx-checksum",),
     "sg": ("tx-scatter-gather",),
     "tso": ("tx-tcp-segmentation", "tx-tcp6-segmentation"),
@@ -131,7 +131,7 @@ def _feature_settings(context: Context, given: Given, name: str, value: str) -> 
         return [given.swallowed(context, f"{name[:40]} is to be {value[:40]!r}, which is neither on nor off")]
     if name == "tx":
         return [given.line.manual("tx stands for several checksum offloads, of which a driver has some")]
-    names = _FEATURES.get(name, (name,))
+    names = FEATURES.get(name, (name,))
     return [_on_links(given, f"feature.{one}", value.lower()) for one in names]
 
 

@@ -1,0 +1,427 @@
+"""The forms in which a text gives settings, a row each, and a text as settings by its lines."""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from advisor.errors import AdvisorError
+from advisor.facts.host_facts import Facts
+from advisor.host import Host, Missing
+from advisor.host.files import FileSource
+from advisor.host.patterns import lazy_regex
+from advisor.importers.made import shorten_text
+from advisor.importers.pasted.shell import (
+    KEY,
+    PROGRAMS,
+    VARIABLE,
+    Found,
+    ethtool,
+    file_setting,
+    fill_in,
+    json_words,
+    kernel_words,
+    module_options,
+    read_command,
+    sysctl,
+)
+from advisor.importers.pasted.text import Line, read_lines, walk_block, without_prompt
+from advisor.importers.planned import imported_targets
+from advisor.importers.records import Imported, ImportedSetting
+from advisor.importers.saptune import import_saptune
+from advisor.importers.source import kind_of_text
+
+MAX_SETTINGS: Final = 4000
+"""Of one text; a longer list is no advice."""
+
+
+class PastedSetting(msgspec.Struct, frozen=True):
+    """A setting by its line.
+
+    ``tunable`` is as the text names it, with ``*`` for a device that the reader fills in; None for a kind of setting
+    that no tunable has. ``wanted`` is None where the text holds a variable. ``refused``: why the program that the text
+    is for takes no such value. ``is_container``: it is for a container alone. ``sense``: exactly, at-least or at-most.
+    """
+
+    file: str
+    line: int
+    text: str
+    tunable: str | None
+    wanted: str | None
+    note: str = ""
+    refused: str = ""
+    is_container: bool = False
+    sense: str = "exactly"
+
+
+class Pasted(msgspec.Struct, frozen=True):
+    """The settings of a text in its order, and how many of its lines are none."""
+
+    settings: tuple[PastedSetting, ...]
+    passed_over: int
+
+
+class _Text(msgspec.Struct):
+    """What forms know of the text around a line."""
+
+    lines: list[Line]
+    name: str
+    variables: Mapping[str, Sequence[str]]
+    is_script: bool
+    container_indent: int | None = None
+    has_containers: bool = False
+
+
+def read_pasted(text: str, name: str, host: Host, facts: Facts) -> Pasted:
+    """Return the settings of a text; ``host`` is where TuneD's and saptune's profiles, and what they include, apply."""
+    lines = read_lines(text)
+    taken: dict[int, list[PastedSetting]] = {}
+    for begin, end in _profile_regions(lines):
+        found = _read_profile(text, (lines[begin].number, lines[end - 1].number), name, host, facts)
+        for line in lines[begin:end] if found is not None else ():
+            taken.setdefault(line.number, [])
+        for one in found or ():
+            taken.setdefault(one.line, []).append(one)
+    about = _Text(
+        lines,
+        os.path.basename(name),
+        _find_variables(lines),
+        is_script=text.startswith("#!") or name.endswith((".sh", ".conf", ".rules", ".yml", ".yaml", ".service")),
+        has_containers=any(re.match(r"(?:image|services|apiVersion|containers)\s*:", line.text) for line in lines),
+    )
+    settings: list[PastedSetting] = []
+    passed_over = 0
+    for place, line in enumerate(lines):
+        if line.number in taken:
+            own = taken[line.number]
+            taken[line.number] = []
+        else:
+            own = [_make_setting(one, line, name) for one in _read_line(about, place)]
+        passed_over += not own
+        settings += own[: MAX_SETTINGS - len(settings)]
+    return Pasted(tuple(settings), passed_over)
+
+
+def _make_setting(one: Found, line: Line, name: str) -> PastedSetting:
+    value = one.value
+    note = one.note
+    if value is not None and VARIABLE.search(value):
+        note, value = f"{shorten_text(value, 60)} is a variable of the text", None
+    return PastedSetting(
+        name, line.number, shorten_text(line.text, 200), one.tunable, value, note, is_container=one.is_container
+    )
+
+
+def _read_line(about: _Text, place: int) -> list[Found]:
+    line = about.lines[place]
+    if about.container_indent is not None and line.indent <= about.container_indent and not line.is_item:
+        about.container_indent = None
+    if about.has_containers and re.fullmatch(r"sysctls\s*:", line.text):
+        about.container_indent = line.indent
+    found: list[Found] = []
+    for form in FORMS:
+        found = list(form(about, place))
+        if found:
+            break
+    is_container = about.container_indent is not None
+    return [one._replace(is_container=True) for one in found] if is_container else found
+
+
+def _find_variables(lines: Iterable[Line]) -> Mapping[str, Sequence[str]]:
+    """Variables of shell scripts and roles that have a plain value; of several the first."""
+    found: dict[str, Sequence[str]] = {}
+    for line in lines:
+        one = re.fullmatch(
+            r"(?:export\s+)?([A-Za-z_]\w{0,60})\s*[:=]\s*[\"']?([\w./:,-]{1,80})[\"']?\s*(?:#.*)?", line.text
+        )
+        if one and one[1] not in found:
+            found[one[1]] = (one[2],)
+    return found
+
+
+_PAIR: Final = lazy_regex(rf"[-\"']{{0,2}}(?:/proc/sys/)?({KEY})[\"']?\s*(=>|:=|=|:)(?!=)\s*(.*)")
+_ROW: Final = lazy_regex(rf"\|?\s*({KEY})\s*(?:\|\s*|\s)([0-9-][0-9 \t]*?)\s*(?:\|.*|\(.*)?")
+_QUOTED: Final = lazy_regex(r"\"([^\"]*)\"|'([^']*)'")
+
+
+def _sysctl_line(about: _Text, place: int) -> Iterator[Found]:
+    """``KEY = VALUE`` of sysctl.conf, and ``KEY: VALUE`` of YAML, JSON and other configuration languages."""
+    text = about.lines[place].text
+    boot = text.removeprefix("boot.kernel.sysctl.")
+    found = _PAIR.fullmatch(boot)
+    if found:
+        key, sign, rest = found.groups()
+        is_file = sign == "=" and text == boot and not boot.startswith(('"', "'"))
+        value = rest if is_file else _plain_value(rest)
+        value = fill_in(value, {name: words[0] for name, words in about.variables.items() if words})
+        if (value or is_file) and not _is_prose(value):
+            yield sysctl(key, value)
+    elif row := _ROW.fullmatch(text):
+        yield sysctl(row[1], row[2])
+
+
+def _plain_value(rest: str) -> str:
+    """A value as a configuration language has it: without quotes, commas and a comment behind it."""
+    bare = re.split(r"\s#", rest.strip())[0].rstrip(",;} ")
+    bare = re.sub(r"^(?:lib\.mk\w+|mk\w+)\s+", "", bare)
+    found = _QUOTED.match(bare)
+    return (found[1] or found[2] or "") if found else re.sub(r"\s*\(.*\)$", "", bare)
+
+
+def _is_prose(value: str) -> bool:
+    words = re.split(r"\s#", value)[0].split()
+    return len(value) > 200 or sum(bool(re.fullmatch(r"[A-Za-z][a-z'’]+[.,;:]?", word)) for word in words) > 1
+
+
+_NAMED: Final = lazy_regex(rf"(?:.*[\s{{])?[\"']?(?:name|key|param)[\"']?\s*[:=]\s*[\"']?({KEY})[\"']?(?:[\s,}}].*)?")
+_VALUE: Final = lazy_regex(
+    r"(?:.*[\s{,])?[\"']?val(?:ue)?[\"']?\s*(?:=>|[:=])\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s,}\"'][^,}\"']*))(?:[\s,}].*)?"
+)
+
+
+def _named_value(about: _Text, place: int) -> Iterator[Found]:
+    """``name: KEY`` and ``value: VALUE`` in one line or in lines of one mapping: Ansible, Kubernetes, Salt, Puppet."""
+    line = about.lines[place]
+    named = _NAMED.fullmatch(line.text) or re.fullmatch(
+        rf"(?:sysctl\s*\{{\s*)?[\"']?({KEY})[\"']?\s*:(?:\s*value\s*=>.*)?", line.text
+    )
+    if named is None:
+        return
+    others = [line, *walk_block(about.lines, place)]
+    if line.text.endswith(":"):
+        # A mapping of its own below the key: Salt, Puppet.
+        others = [line, *about.lines[place + 1 : place + 5]]
+    for other in others:
+        value = _VALUE.fullmatch(other.text)
+        if value:
+            text = next(filter(None, value.groups()), "")
+            known = {name: words[0] for name, words in about.variables.items() if words}
+            # name=KEY value=V state=present: only quotes keep blanks together there.
+            bare = value[3] and re.split(r"\s(?=\w+=)|\s#", value[3])[0]
+            yield sysctl(named[1], fill_in(bare or text, known).strip())
+            return
+
+
+def _boot_line(about: _Text, place: int) -> Iterator[Found]:
+    text = about.lines[place].text
+    found = re.match(
+        r"(?:GRUB_CMDLINE_LINUX\w*|kernel_?(?:args|cmdline|params)|cmdline)[\"']?\s*(?:\+?=|:)\s*(.+)", text
+    )
+    if found is None:
+        found = re.match(r"(?:linux\w*|kernel|append|options)\s+((?:\S*vmlinuz|root=|\$kernelopts|ro\s).*)", text)
+    if found:
+        yield from kernel_words(re.sub(r"[\"'$]", " ", found[1]))
+
+
+def _udev_rule(about: _Text, place: int) -> Iterator[Found]:
+    text = about.lines[place].text
+    writes = re.findall(r'(ATTR|SYSCTL|RUN|RUN\{program\})(?:\{([^}"]{1,100})\})?\s*\+?=\s*"([^"]*)"', text)
+    if "==" not in text or not writes or "=" not in re.sub("==|!=", "", text):
+        return
+    names = re.search(r'KERNEL\s*==\s*"([^"]{1,80})"', text)
+    device = names[1] if names else "*"
+    where = "net" if re.search(r'SUBSYSTEMS?\s*==\s*"net"', text) else "class/block"
+    others = re.findall(r'(?:ATTRS?|ENV|DRIVERS?)(?:\{[^}"]{1,80}\})?\s*[!=]=\s*"[^"]*"', text)
+    note = f"for those with {', '.join(others)}" if others else ""
+    for kind, name, value in writes:
+        if kind == "SYSCTL":
+            yield sysctl(name, value)
+        elif kind.startswith("RUN"):
+            yield from (one._replace(note=note) for one in read_command(value.replace("%k", "*"), about.variables))
+        elif name:
+            for pattern in device.split("|"):
+                path = f"/sys/class/net/{pattern}/{name}" if where == "net" else f"/sys/block/{pattern}/{name}"
+                yield from (one._replace(note=note) for one in file_setting(path, value))
+
+
+def _session_limit(about: _Text, place: int) -> Iterator[Found]:
+    found = re.fullmatch(
+        r"([*%@]?[\w.:-]*)\s+(soft|hard|-)\s+([a-z]{2,12})\s+(\S{1,30})(?:\s+#.*)?", about.lines[place].text
+    )
+    if found:
+        yield Found(None, found[4], f"limits.conf: {found[3]} of login sessions; a service has LimitX= of its own unit")
+
+
+def _unit_directive(about: _Text, place: int) -> Iterator[Found]:
+    found = re.fullmatch(
+        r"(Limit[A-Z]{2,12}|DefaultLimit[A-Z]{2,12}|TasksMax|CPUAffinity)\s*=\s*(\S.{0,80})", about.lines[place].text
+    )
+    if found:
+        unit = about.name if re.fullmatch(r"[\w@.-]+\.service", about.name) else None
+        note = "" if unit else "the text does not name the unit: advisor apply unit:NAME.service:" + found[1]
+        yield Found(f"unit:{unit}:{found[1]}" if unit else None, found[2].strip(), note)
+
+
+def _file_line(about: _Text, place: int) -> Iterator[Found]:
+    """``w`` lines of tmpfiles.d, and lines of sysfs.conf."""
+    text = about.lines[place].text
+    if made := re.fullmatch(r"[wf][+!-]{0,2}\s+(/\S+)\s+\S+\s+\S+\s+\S+\s+\S+\s+(.+)", text):
+        yield from file_setting(made[1], made[2])
+    elif found := re.fullmatch(
+        r"((?:/sys/)?(?:block|devices|kernel|class|module|bus)/[\w*./:-]{3,200})\s*[=:]\s*(\S.{0,60})", text
+    ):
+        yield from file_setting(f"/sys/{found[1].removeprefix('/sys/')}", _plain_value(found[2]))
+
+
+def _ethtool_options(about: _Text, place: int) -> Iterator[Found]:
+    found = re.match(r"ETHTOOL_OPT(?:ION)?S\w*\s*=\s*[\"']?(.{1,400}?)[\"']?$", about.lines[place].text)
+    for part in found[1].split(";") if found else ():
+        yield from ethtool(part.split())
+
+
+def _module_line(about: _Text, place: int) -> Iterator[Found]:
+    found = re.fullmatch(r"options\s+([\w-]{2,40}(?:\s+\w+=\S+)+)\s*(?:#.*)?", about.lines[place].text)
+    if found:
+        yield from module_options(found[1].split())
+
+
+_WRAPPED: Final = lazy_regex(
+    r"(?:Exec\w{4,12}=[-+@!:]*|RUN\s+|CMD\s+|ENTRYPOINT\s+|(?:post-|pre-)?up\s+|@reboot\s+(?:root\s+)?"
+    r"|(?:[\w.]*\.)?(?:command|shell|cmd|run|raw|args|script|exec|entrypoint)\s*(?::|=>|=)\s*)(?=\S)"
+)
+_PROGRAM: Final = lazy_regex(rf"\b(?:{'|'.join(map(re.escape, PROGRAMS))}|echo|printf)\s")
+
+
+def _command(about: _Text, place: int) -> Iterator[Found]:
+    """Commands of a shell, whatever they are wrapped in; behind a ``#`` where that may be the prompt of root."""
+    text = about.lines[place].text
+    if text.startswith("#"):
+        if about.is_script:
+            return
+        text = text.lstrip("# ")
+    elif not _PROGRAM.search(text) and '["' not in text:
+        return
+    wrapped = _WRAPPED.match(text)
+    bare = without_prompt(text[wrapped.end() :] if wrapped else text)
+    words = json_words(bare)
+    if wrapped and words is None and (quoted := _QUOTED.fullmatch(bare)):
+        bare = quoted[1] or quoted[2] or ""
+    if words is not None:
+        bare = " ".join(words) if "-c" not in words else words[-1]
+    yield from read_command(bare, about.variables)
+
+
+FORMS: Final[tuple[Callable[[_Text, int], Iterator[Found]], ...]] = (
+    _named_value,
+    _sysctl_line,
+    _udev_rule,
+    _boot_line,
+    _module_line,
+    _session_limit,
+    _unit_directive,
+    _ethtool_options,
+    _file_line,
+    _command,
+)
+"""What reads a line, in this order; the first that finds a setting counts. A new form is one row."""
+
+
+_PASTED: Final = "/advisor-judge/pasted/"
+"""Where a profile of a text lies for the readers of profiles; no file of a host does."""
+_HEADS: Final = frozenset(
+    {
+        *("main", "sysctl", "vm", "cpu", "disk", "net", "sysfs", "bootloader", "scheduler", "modules", "service"),
+        *("version", "block", "grub", "limits", "login", "mem", "pagecache", "sys", "rpm", "variables", "script"),
+    }
+)
+_SETS: Final = frozenset({"sysctl", "vm", "cpu", "disk", "net", "sysfs", "bootloader", "scheduler", "block", "grub"})
+
+
+def _profile_regions(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
+    """Where a profile of TuneD or saptune stands in the text: from its first section to the end of its block."""
+    begin, names = None, set[str]()
+    for place, line in enumerate((*lines, Line(0, "```"))):
+        head = re.fullmatch(r"\[([\w.-]+)(?::[^\]]*)?\]", line.text)
+        if head and (begin is not None or head[1] in _HEADS):
+            begin = place if begin is None else begin
+            names.add(head[1])
+        elif begin is not None and not (line.number and re.match(r"[#;\[\w/.*-]", line.text)):
+            if names & _SETS:
+                yield begin, place
+            begin, names = None, set()
+
+
+class _WithFile:
+    """A host's files, and one more that is nowhere but in a text."""
+
+    def __init__(self, source: FileSource, path: str, data: bytes) -> None:
+        self._source, self._path, self._data = source, path, data
+
+    def read(self, path: str) -> bytes | Missing:
+        return self._data if path == self._path else self._source.read(path)
+
+    def listdir(self, path: str) -> tuple[str, ...] | Missing:
+        return self._source.listdir(path)
+
+    def readlink(self, path: str) -> str | Missing:
+        return self._source.readlink(path)
+
+    def real(self, path: str) -> str | Missing:
+        return path if path == self._path else self._source.real(path)
+
+    def is_dir(self, path: str) -> bool:
+        return path != self._path and self._source.is_dir(path)
+
+
+def _read_profile(
+    text: str, region: tuple[int, int], name: str, host: Host, facts: Facts
+) -> list[PastedSetting] | None:
+    """The settings of a profile by their lines; None where the programs' own readers take it for none."""
+    from advisor.importers.from_tuned import import_tuned
+
+    first, last = region
+    rows = text.split("\n")
+    own = "\n".join((*("" for _ in rows[: first - 1]), *rows[first - 1 : last])) + "\n"
+    place = f"{_PASTED}tuned.conf"
+    files = Host(_WithFile(host.files, place, own.encode()), host.commands)
+    try:
+        if kind_of_text(own) == "saptune":
+            made = import_saptune("pasted", host, "intent", files=files, path=place)
+        else:
+            made = import_tuned("pasted", host, "intent", files=files, path=place)
+    except AdvisorError:
+        return None
+    return [
+        found
+        for one in made.settings
+        if not one.sets_nothing
+        for found in _from_import(one, made, name if one.file == place else one.file, host, facts)
+    ]
+
+
+def import_profile(name: str, line: PastedSetting, host: Host, facts: Facts) -> Sequence[PastedSetting]:
+    """Return what an installed profile of TuneD sets, at the line that chooses it; none where the host has none."""
+    from advisor.importers.from_tuned import import_tuned
+
+    try:
+        made = import_tuned(name, host, "intent")
+    except AdvisorError:
+        return ()
+    found = (setting for one in made.settings if one.tunable for setting in _from_import(one, made, "", host, facts))
+    return [msgspec.structs.replace(one, file=line.file, line=line.line, text=line.text) for one in found]
+
+
+def _from_import(one: ImportedSetting, made: Imported, name: str, host: Host, facts: Facts) -> Iterator[PastedSetting]:
+    sense = one.sense if isinstance(one.sense, str) else "exactly"
+    base = PastedSetting(
+        name,
+        one.line,
+        shorten_text(one.quoted.replace(_PASTED, ""), 200),
+        one.tunable,
+        one.value,
+        one.note,
+        sense=sense,
+    )
+    if one.tunable is None:
+        refused = one.why if one.departs == "refused" else ""
+        yield msgspec.structs.replace(base, wanted=None, note=one.why.replace(_PASTED, ""), refused=refused)
+    elif one.for_each is None:
+        yield base
+    else:
+        alone = msgspec.structs.replace(made, settings=(one,))
+        for target in imported_targets(alone, host, facts)[0]:
+            yield msgspec.structs.replace(base, tunable=target.tunable, wanted=target.value, sense=sense)

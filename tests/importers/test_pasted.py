@@ -1,0 +1,56 @@
+"""Settings of pasted texts, form by form."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from advisor.errors import InvalidInputError
+from advisor.facts.host_facts import scan
+from advisor.importers.pasted.forms import Pasted, read_pasted
+from advisor.importers.pasted.text import MAX_BYTES, decode
+from tests.cases import cases
+from tests.importers.hosts import machine
+
+CASES = cases(__file__)
+
+
+def read(text: str, name: str = "text.txt") -> Pasted:
+    host = machine()
+    return read_pasted(text, name, host, scan(host))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_forms(name: str) -> None:
+    case: dict[str, Any] = CASES[name]
+    found = read(case["text"], case.get("file", "text.txt"))
+    assert [[one.line, one.tunable, one.wanted] for one in found.settings] == case["settings"]
+    assert found.passed_over == case["passed"]
+    assert [one.line for one in found.settings if one.is_container] == case.get("containers", [])
+
+
+@pytest.mark.parametrize(("data", "word"), [(b"a\n\x7fELF\0\0", "line 2"), (b"x" * (MAX_BYTES + 1), "MiB")])
+def test_what_is_no_text_is_refused(data: bytes, word: str) -> None:
+    with pytest.raises(InvalidInputError, match=word):
+        decode(data, "given")
+
+
+def test_texts_of_other_encodings() -> None:
+    assert decode("vm.swappiness=1\r\n".encode("utf-16"), "given") == "vm.swappiness=1\n"
+    assert decode(b"\xef\xbb\xbfvm.swappiness=1\rx=\xff", "given").startswith("vm.swappiness=1\nx=")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("<p " * 300_000, "<script" * 140_000, "<!--" * 250_000, "net." * 250_000, "name: " * 160_000),
+        *("value: vm.a\n" * 80_000, "name: vm.swappiness\n" * 50_000, "[sysctl]\n" * 100_000, "echo '" * 160_000),
+        *("a\\\n" * 300_000, "$(" * 400_000, "for i in a b; do echo $i " * 40_000, "vm.x = 1\n" * 110_000),
+    ],
+)
+def test_hostile_texts_take_seconds_at_most(line: str) -> None:
+    begun = time.monotonic()
+    read(line[:MAX_BYTES] + "</p>")
+    assert time.monotonic() - begun < 20
