@@ -75,6 +75,7 @@ _GONE: Final = {
     "--confirm-serial": "--target DIR measures a file on a file system of the disk",
     "--allow-raw-writes": "--target DIR measures a file on a file system of the disk",
     "--volume": "advisor limits --volumes FILE says what a volume's burst credits allow",
+    "--allow-remount": "--reconnect COMMAND remounts after each toggle: \"sh -c 'umount DIR && mount DIR'\"",
     "--again": "advisor prove PROFILE repeats the whole proof",
     "--looks": "a session may end after 8, 16 or 24 pairs",
 }

@@ -131,9 +131,6 @@ def prove(
         str | None,
         Option("--reconnect", metavar="COMMAND", help="Run this after each toggle, to reconnect or remount."),
     ] = None,
-    allow_remount: Annotated[
-        bool, Option("--allow-remount", help="Permit remounting the target between the arms.")
-    ] = False,
     allow_link_flap: Annotated[
         bool, Option("--allow-link-flap", help="Permit toggling what interrupts a link.")
     ] = False,
@@ -222,7 +219,6 @@ def prove(
                 "--place": places,
                 "--byte-budget": byte_budget,
                 "--reconnect": reconnect,
-                "--allow-remount": allow_remount,
                 "--allow-link-flap": allow_link_flap,
                 "--force": force,
                 "--svg": svg,
@@ -265,7 +261,6 @@ def prove(
                 "--file-size": size,
                 "--place": places,
                 "--byte-budget": byte_budget,
-                "--allow-remount": allow_remount,
             }
         )
     elif target is None and peer_ssh is None:
@@ -308,21 +303,18 @@ def prove(
             "--file-size": size,
             "--target-memory": target_memory,
             "--reconnect": reconnect,
-            "--allow-remount": allow_remount,
             "--force": force,
         }
     )
     if arms is not None:
         from advisor.cli.prove_arms import prove_arms
 
-        means = {"reconnect": reconnect, "allow_remount": allow_remount}
         return prove_arms(
-            arms, workloads or (), values, chosen, second, own, means, options, html, svg, as_json=as_json
+            arms, workloads or (), values, chosen, second, own, reconnect, options, html, svg, as_json=as_json
         )
     if ablate and asked is not None:
         from advisor.cli.prove_arms import prove_values
 
-        means = {"reconnect": reconnect, "allow_remount": allow_remount}
         return prove_values(
             asked,
             workloads or (),
@@ -330,7 +322,7 @@ def prove(
             chosen,
             second,
             own,
-            means,
+            reconnect,
             options,
             reduced_profile,
             html,
@@ -350,7 +342,6 @@ def prove(
                 values=values,
                 workloads=workloads or (),
                 reconnect=reconnect,
-                allow_remount=allow_remount,
                 second=second,
                 command=own,
                 options=options,

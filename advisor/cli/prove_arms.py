@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 
@@ -23,7 +23,7 @@ def prove_arms(
     chosen: Settings,
     second: SecondHost | None,
     command: CommandProcess | None,
-    means: Mapping[str, Any],
+    reconnect: str | None,
     options: Sequence[str],
     html: Path | None,
     svg: Path | None,
@@ -42,12 +42,12 @@ def prove_arms(
                 workloads,
                 chosen,
                 values=values,
+                reconnect=reconnect,
                 second=second,
                 command=command,
                 options=options,
                 progress=progress,
                 say=say,
-                **means,
             )
     except InterruptedArmsError as stopped:
         show_arms(stopped.result, html, svg, as_json=as_json)
@@ -63,7 +63,7 @@ def prove_values(
     chosen: Settings,
     second: SecondHost | None,
     command: CommandProcess | None,
-    means: Mapping[str, Any],
+    reconnect: str | None,
     options: Sequence[str],
     reduced: Path | None,
     html: Path | None,
@@ -86,12 +86,12 @@ def prove_values(
                 workloads,
                 chosen,
                 values=values,
+                reconnect=reconnect,
                 second=second,
                 command=command,
                 options=options,
                 progress=progress,
                 say=say,
-                **means,
             )
     except InterruptedArmsError as stopped:
         show_arms(stopped.result, html, svg, as_json=as_json)

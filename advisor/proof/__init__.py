@@ -11,7 +11,6 @@ The rooms, in the order in which a session walks through them::
     peer        the second host: ssh, and one fio there at a time
     network     one micro-run between two hosts, both ends counted
     path        which way is measured, and whether it carries what an arm says
-    remount     remounts the target between the arms
     schedule    how many pairs, which looks, which significance level, how many bytes
     arms        the change under test: activated, made to act, undone
     protocol    the session: claims, gate, scratch, warm-up, pairs, looks, restore

@@ -42,7 +42,6 @@ from advisor.proof.profile import (
     live_changes,
     make_own_subject,
     measurable_claims,
-    mounted_again,
     path_notes,
     reconnect_hook,
     require_changes,
@@ -183,7 +182,6 @@ def prove_arms(
     settings: Settings,
     *,
     reconnect: str | None = None,
-    allow_remount: bool = False,
     second: SecondHost | None = None,
     command: CommandProcess | None = None,
     options: Sequence[str] = (),
@@ -197,7 +195,7 @@ def prove_arms(
     and RefusedError before anything is changed, InterruptedArmsError with the partial result after a signal,
     NotRestoredError where something is not restored.
     """
-    means = Means(second, reconnect, allow_remount, progress, say, command)
+    means = Means(second, reconnect, progress, say, command)
     names = _measurable(workloads, settings, means)
     with _locked_store(host, store, say) as kept:
         facts = scan(host)
@@ -226,7 +224,6 @@ def prove_values(
     settings: Settings,
     *,
     reconnect: str | None = None,
-    allow_remount: bool = False,
     second: SecondHost | None = None,
     command: CommandProcess | None = None,
     options: Sequence[str] = (),
@@ -240,7 +237,7 @@ def prove_values(
     """
     if asked.profile.proof is not None and not workloads:
         workloads = asked.profile.proof.claims
-    means = Means(second, reconnect, allow_remount, progress, say, command)
+    means = Means(second, reconnect, progress, say, command)
     names = _measurable(workloads, settings, means)
     with _locked_store(host, store, say) as kept:
         facts = scan(host)
@@ -356,11 +353,7 @@ def _measure_arms(
         _make_subject(one, workloads) if means.command is None else make_own_subject(one.asked, one.plan, means)
         for one in arms
     ]
-    hooks = [
-        reconnect_hook(host, one.profile, subject, ground.target, means)
-        for one, subject in zip(arms, subjects, strict=True)
-    ]
-    hook = next((one for one in hooks if one is not None), None)
+    hook = reconnect_hook(host, means.reconnect)
     for one, subject in zip(arms, subjects, strict=True):
         can_reconnect = hook is not None or reconnects_itself(subject)
         require_measurable(subject, _Class(one), ground.target, settings, can_reconnect=can_reconnect)
@@ -410,7 +403,7 @@ def _measure_arms(
         event = ProgressEvent("plan", 0, schedule.pairs, schedule.predicted_seconds, schedule=schedule)
         event = msgspec.structs.replace(event, workloads=len(workloads), are_combined=ablation is not None)
         means.progress(event)
-        with mounted_again(hook), run_trial(host, union, store) as running:
+        with run_trial(host, union, store) as running:
             switch: ArmSwitch = ProfileSwitch(running, arms, paths)
             if ablation is not None:
                 switch = ValueSwitch(running, arms[0], ablation, paths.get(arms[0].name))

@@ -74,7 +74,7 @@ class Arms:
 
     @property
     def is_reconnecting(self) -> bool:
-        """Whether a remount between the arms is permitted."""
+        """Whether a command runs after each toggle, which may remount the target."""
         return self._reconnect is not None
 
     def place(self, arm: Arm) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from advisor.errors import CommandError, NotRestoredError, RefusedError, UsageError
+from advisor.errors import CommandError, RefusedError, UsageError
 from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host, Missing
 from advisor.planner import plan_profiles
@@ -34,7 +33,6 @@ from advisor.proof.records import (
     measured_workloads,
 )
 from advisor.proof.relevance import class_of, require_visible, toggle_class
-from advisor.proof.remount import Remount, make_remount
 from advisor.proof.session import prove, self_test
 from advisor.proof.session_runner import Progress, Settings, silent
 from advisor.proof.target import MeasuredTarget, read_target
@@ -109,7 +107,6 @@ class Means(msgspec.Struct, frozen=True):
 
     second: SecondHost | None
     reconnect: str | None
-    allow_remount: bool
     progress: Progress
     say: Callable[[str], None]
     command: CommandProcess | None = None
@@ -213,7 +210,6 @@ def prove_profile(
     *,
     workloads: Sequence[str] = (),
     reconnect: str | None = None,
-    allow_remount: bool = False,
     second: SecondHost | None = None,
     command: CommandProcess | None = None,
     options: Sequence[str] = (),
@@ -225,8 +221,8 @@ def prove_profile(
 
     ``options`` are recorded, as the words that repeat the call. ``second`` is the peer of network workloads; where only
     such are measured, ``settings.target`` may be empty.
-    ``reconnect`` is a command that reconnects or remounts after each toggle, ``allow_remount`` lets the
-    target be unmounted and mounted again for that. Raises what planning, `run_trial` and `prove` raise.
+    ``reconnect`` is a command that reconnects or remounts after each toggle. Raises what planning, `run_trial` and
+    `prove` raise.
     """
     if isinstance(asked, str):
         asked = load_one([asked], only_trusted=True)
@@ -249,7 +245,7 @@ def prove_profile(
         facts = scan(host)
         plan = live_changes(plan_profiles(host, [asked], values, runtime_only=True, store=kept, facts=facts))
         require_changes(plan, profile)
-        means = Means(second, reconnect, allow_remount, progress, say, command)
+        means = Means(second, reconnect, progress, say, command)
         return measure_profile(host, asked, plan, facts, claims, settings, means, kept, options)
 
 
@@ -276,10 +272,10 @@ def measure_profile(
         hidden = require_visible(host, plan, ground.target, loads)
     else:
         ground, hidden = ground_for_command(means.command), ()
-    hook = reconnect_hook(host, profile, subject, ground.target, means)
+    hook = reconnect_hook(host, means.reconnect)
     # without that permission the session is refused anyway
     path = path_check(host, facts, plan, ground.target, means.say) if settings.allow_link_flap else None
-    with mounted_again(hook), run_trial(host, plan, store) as running:
+    with run_trial(host, plan, store) as running:
         return prove(
             host,
             subject,
@@ -311,30 +307,6 @@ def path_notes(path: PathCheck | None) -> tuple[str, ...]:
     if not path.asked:
         return ("nobody beyond the changed links could be asked whether the path carries the arm's MTU",)
     return (f"an arm was measured only after {', '.join(path.asked)} had answered at its MTU",)
-
-
-@contextlib.contextmanager
-def mounted_again(hook: Reconnect | None) -> Iterator[None]:
-    """However the session ends, what was unmounted is mounted. Raises NotRestoredError that lists all that is not."""
-    try:
-        yield
-    except NotRestoredError as first:
-        try:
-            _ensure_mounted(hook)
-        except NotRestoredError as second:
-            items = (*first.items, *second.items)
-            raise NotRestoredError(f"{first.message}; {second.message}", hint=second.hint, items=items) from first
-        raise
-    except BaseException:
-        _ensure_mounted(hook)
-        raise
-    else:
-        _ensure_mounted(hook)
-
-
-def _ensure_mounted(hook: Reconnect | None) -> None:
-    if isinstance(hook, Remount):
-        hook.ensure_mounted()
 
 
 def live_changes(plan: Plan) -> Plan:
@@ -397,28 +369,10 @@ def fio_node(profile: Profile, settings: Settings, facts: Facts) -> int | None:
     return node
 
 
-def reconnect_hook(
-    host: Host, profile: Profile, subject: ProofSubject, target: MeasuredTarget, means: Means
-) -> Reconnect | None:
-    """What reconnects or remounts. Raises UsageError, or RefusedError where a remount would not do."""
-    if means.reconnect is not None and means.allow_remount:
-        raise UsageError("--reconnect and --allow-remount exclude each other")
-    if means.reconnect is not None:
-        return _by_command(host, means.reconnect)
-    if not means.allow_remount:
+def reconnect_hook(host: Host, command: str | None) -> Reconnect | None:
+    """Return what runs the command of ``--reconnect`` after a toggle; None for none."""
+    if command is None:
         return None
-    if not any(subject.pattern_of(name).needs_scratch for name in measured_workloads(subject)):
-        raise UsageError("--allow-remount: nothing is measured on a mount", hint="leave it out")
-    assert profile.proof is not None
-    if profile.proof.reconnect is None:
-        raise RefusedError(
-            f"{profile.name} does not declare that a remount makes it act",
-            hint="--reconnect COMMAND, or reconnect = in the [proof] table of a profile of your own",
-        )
-    return make_remount(host, target, needs_connection=profile.proof.reconnect == "connections")
-
-
-def _by_command(host: Host, command: str) -> Reconnect:
     argv = shlex.split(command)
 
     def reconnect(arm: Arm) -> None:

@@ -66,7 +66,7 @@ def require_measurable(
                 f"{subject.profile} acts on new sockets, sessions or mounts only, and nothing reconnects them "
                 "between the arms: a measurement would compare the old state with itself"
             ),
-            hint="--reconnect COMMAND or --allow-remount renews them at every toggle; or measure between two hosts:"
+            hint="--reconnect COMMAND renews them at every toggle; or measure between two hosts:"
             " --peer-ssh HOST --workload net.tcp-64k",
         )
     if toggle.toggle_class == "T2" and not settings.allow_link_flap:

@@ -490,7 +490,7 @@ class _Search:
         )
 
     def _means(self) -> Means:
-        return Means(None, None, False, self.progress, self.say, self.load.process)
+        return Means(None, None, self.progress, self.say, self.load.process)
 
     # -- the confirmation --------------------------------------------------------------------------------------------
 

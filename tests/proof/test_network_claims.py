@@ -115,7 +115,7 @@ def test_new_sockets_in_each_run_make_a_change_of_class_t1_act(fake_fio: FakeFio
     with pytest.raises(RefusedError, match="compare the old state with itself") as caught:
         require_measurable(resolved(TCP, STORAGE), toggle, target, settings(disk), can_reconnect=False)
     assert caught.value.exit_code == 3
-    assert "--allow-remount" in (caught.value.hint or "")
+    assert "--reconnect" in (caught.value.hint or "")
 
 
 def test_without_a_peer_a_network_workload_is_refused(fake_fio: FakeFio, host: Host) -> None:
