@@ -14,6 +14,7 @@ from functools import cache, partial
 import msgspec
 
 from advisor.facts.allowed import read_allowed
+from advisor.facts.cpu_sets import CpuSets, read_cpu_sets
 from advisor.facts.cpuinfo import Processor, parse_cpuinfo, parse_model
 from advisor.facts.cpulist import format_list, read_ids, read_list
 from advisor.facts.frequency import Frequency, read_frequency
@@ -50,6 +51,7 @@ class Cpu(msgspec.Struct, frozen=True):
     """None where the kernel sets no clock."""
     power: Power | None = None
     """Turbo, idle states, SMT, clock source and heat; None where no CPU is shown."""
+    sets: CpuSets = CpuSets()
 
 
 def read_cpu(host: Host, unknown: Unknowns) -> Cpu:
@@ -83,6 +85,7 @@ def read_cpu(host: Host, unknown: Unknowns) -> Cpu:
         allowed=allowed,
         frequency=read_frequency(host, unknown),
         power=read_power(host, tuple(sorted(min(one) for one in packages)) if packages else online[:1]),
+        sets=read_cpu_sets(host, online, unknown),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import msgspec
 
@@ -25,6 +26,8 @@ class Node(msgspec.Struct, frozen=True):
     memory_bytes: int | None
     free_bytes: int | None
     distances: tuple[int, ...]
+    package: int | None = None
+    """The socket of its CPUs by the kernel's id; None without CPUs, and where the kernel names no package."""
 
 
 class Numa(msgspec.Struct, frozen=True):
@@ -35,6 +38,26 @@ class Numa(msgspec.Struct, frozen=True):
     """kernel.numa_balancing as it reads (0, 1, or 2 for memory tiering); None where the kernel has no such key."""
     allowed_nodes: str | None
     """Nodes that the calling process may allocate from (Mems_allowed_list); None where there are no nodes."""
+
+    def distance(self, node: int, other: int) -> int:
+        """The firmware's distance between two nodes; where it is unknown, 10 from a node to itself, else 20."""
+        known = next((one.distances for one in self.nodes if one.id == node), ())
+        by_node = dict(zip((one.id for one in self.nodes), known, strict=False))
+        return by_node.get(other, 10 if node == other else 20)
+
+    def socket_of(self, node: int) -> int:
+        """The first node of the node's socket: a firmware may split a socket into several (SNC, NPS)."""
+        package = next((one.package for one in self.nodes if one.id == node), None)
+        return next((one.id for one in self.nodes if package is not None and one.package == package), node)
+
+    def sockets_of(self, nodes: Iterable[int | None]) -> frozenset[int]:
+        """The sockets, by their first nodes, on which some nodes lie; unknown nodes are left out."""
+        return frozenset(self.socket_of(node) for node in nodes if node is not None)
+
+    def nearest(self, node: int, others: Iterable[int]) -> frozenset[int]:
+        """Those of some nodes that have the least distance from a node: itself, where it is among them."""
+        known = {other: self.distance(node, other) for other in others}
+        return frozenset(other for other, far in known.items() if far == min(known.values()))
 
 
 def read_numa(host: Host, unknown: Unknowns) -> Numa:
@@ -83,14 +106,21 @@ def parse_distances(text: str) -> tuple[int, ...]:
 
 def _read_node(host: Host, node: int, ids: tuple[int, ...], online: frozenset[int] | None, unknown: Unknowns) -> Node:
     fact = f"numa.nodes.{node}"
-    memory = _read_meminfo(host, node, unknown)
+    memory, cpus = _read_meminfo(host, node, unknown), _read_cpus(host, node, online, f"{fact}.cpus", unknown)
     return Node(
         id=node,
-        cpus=_read_cpus(host, node, online, f"{fact}.cpus", unknown),
+        cpus=cpus,
         memory_bytes=memory.get("MemTotal"),
         free_bytes=memory.get("MemFree"),
         distances=_read_distances(host, node, ids, f"{fact}.distances", unknown),
+        package=_read_package(host, cpus),
     )
+
+
+def _read_package(host: Host, cpus: str | None) -> int | None:
+    first = re.match(r"\d{1,5}", cpus or "", re.ASCII)
+    number = host.read_int(f"/sys/devices/system/cpu/cpu{first[0]}/topology/physical_package_id") if first else -1
+    return None if isinstance(number, Missing) or number < 0 else number
 
 
 def _read_cpus(host: Host, node: int, online: frozenset[int] | None, fact: str, unknown: Unknowns) -> str | None:

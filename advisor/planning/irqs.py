@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from advisor.facts.cpulist import format_list, parse_list
+from advisor.facts.cpu_sets import near_cpus
+from advisor.facts.cpulist import format_list
 from advisor.facts.host_facts import Facts
 from advisor.facts.irqs import Irq
 from advisor.planning.selection import Selected
@@ -12,7 +13,7 @@ IRQ_RANK = 50
 
 
 def select_irqs(values: Values, facts: Facts) -> tuple[Selected, ...]:
-    """IRQs of links and NVMe drives on a known node that may run outside that node's CPUs.
+    """IRQs of links and NVMe drives on a known node, each with the nearest CPUs that do the housekeeping.
 
     Those the kernel manages refuse every write (genirq managed affinity) and are already spread by it; they are
     reported, not failed.
@@ -20,29 +21,33 @@ def select_irqs(values: Values, facts: Facts) -> tuple[Selected, ...]:
     places = [(link.numa_node, link.irqs) for link in facts.links]
     places += [(disk.numa_node, disk.irqs) for disk in facts.disks if disk.kind == "nvme"]
     nodes = {irq: node for node, irqs in places if node is not None for irq in irqs}
-    cpus = {node.id: node.cpus for node in facts.numa.nodes}
+    known = {node.id for node in facts.numa.nodes}
+    near = {
+        node: format_list(near_cpus(facts.cpu.sets, facts.numa, node, interrupts=True))
+        for node in known.intersection(nodes.values())
+    }
     chosen: list[Selected] = []
     for irq in facts.irqs:
         node = nodes.get(irq.number)
-        node_cpus = cpus.get(node) if node is not None else None
-        if node is None or not node_cpus:
+        cpus = near.get(node, "") if node is not None else ""
+        if node is None or not cpus:
             continue
         is_balanced = facts.owners.irqbalance and irq.number not in facts.owners.banned_irqs
-        chosen.append(_select_irq(irq, node, node_cpus, is_balanced=is_balanced))
+        chosen.append(_select_irq(irq, node, cpus, is_balanced=is_balanced))
     return tuple(chosen)
 
 
-def _select_irq(irq: Irq, node: int, node_cpus: str, *, is_balanced: bool) -> Selected:
+def _select_irq(irq: Irq, node: int, cpus: str, *, is_balanced: bool) -> Selected:
     common = {"irq": str(irq.number)}
     what = f"{', '.join(irq.actions) or 'a device'} on node {node}"
     if irq.managed:
         return Selected(
             common,
-            node_cpus,
+            cpus,
             refusal=f"{what}: its affinity is managed by the kernel, which spreads it over the queues' own CPUs",
             before=irq.affinity,
         )
     if is_balanced:
         reason = f"{what}: irqbalance runs and would move it back; exclude it by --banirq and its number"
-        return Selected(common, node_cpus, refusal=reason, before=irq.affinity)
-    return Selected(common, format_list(parse_list(node_cpus)), why=f"It serves {what}.", rank=IRQ_RANK)
+        return Selected(common, cpus, refusal=reason, before=irq.affinity)
+    return Selected(common, cpus, why=f"It serves {what}.", rank=IRQ_RANK)

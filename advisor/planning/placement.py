@@ -100,7 +100,7 @@ def _select_unit(
             refusal = f"its devices are on several nodes ({listed}): name those that count, --set units={unit}=DEVICE"
         return Selected(names, refusal=refusal, state="blocked")
     if not node_cpus(found[0], facts):
-        return Selected(names, refusal=f"node {found[0]} has no CPUs to run on", state="blocked")
+        return Selected(names, refusal=f"node {found[0]} has no CPUs that are not isolated", state="blocked")
     return placed_on(unit, found[0], listed, service, facts, policy=policy)
 
 
@@ -126,6 +126,11 @@ def choose_placement(node: int, service: Service, facts: Facts, *, policy: str) 
     cpus = node_cpus(node, facts)
     if "NUMAPolicy" in service.lacks and (version is None or version < NUMA_POLICY):
         return bound_cpus(cpus), f" Its CPUs are bound by number; its memory cannot be bound: {_no_policy(version)}."
+    isolated = _listed_cpus(node, facts) - frozenset(parse_list(cpus))
+    if isolated:
+        # CPUAffinity= overrides isolcpus=: the whole node would bring the service onto isolated CPUs.
+        how = f" CPUs {format_list(isolated)} of the node are isolated, so its CPUs are given by number."
+        return binding_value(node, policy=policy, cpus=cpus), how
     if "CPUAffinityFromNUMA" in service.lacks and version is not None and version < CPUS_OF_NODE:
         how = f" systemd {version} does not take CPUAffinity=numa, so the CPUs are given by number."
         return binding_value(node, policy=policy, cpus=cpus), how
@@ -155,5 +160,11 @@ def memory_notes(changes: Iterable[Change], facts: Facts) -> tuple[str, ...]:
 
 
 def node_cpus(node: int, facts: Facts) -> str:
-    """The CPUs of a node as a list such as ``0-23,48-71``; empty where it has none."""
-    return next((format_list(parse_list(one.cpus)) for one in facts.numa.nodes if one.id == node and one.cpus), "")
+    """The housekeeping CPUs of a node as a list such as ``0-23,48-71``; empty where it has none."""
+    free = frozenset(parse_list(facts.cpu.sets.housekeeping))
+    cpus = _listed_cpus(node, facts)
+    return format_list(cpus & free if free else cpus)
+
+
+def _listed_cpus(node: int, facts: Facts) -> frozenset[int]:
+    return frozenset(parse_list(next((one.cpus or "" for one in facts.numa.nodes if one.id == node), "")))

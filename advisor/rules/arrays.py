@@ -9,7 +9,6 @@ from typing import Final
 from advisor.facts.array import Array
 from advisor.host.numbers import count_noun, whole_number
 from advisor.rules import sources
-from advisor.rules.queries import has_several_nodes
 from advisor.rules.remedy import Decide, Remedy, RunShell
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
@@ -296,9 +295,7 @@ def _wide_evidence(wide: tuple[Array, ...]) -> dict[str, tuple[str, ...]]:
     sources=(sources.DELL_BEEGFS, sources.BEEGFS_STORAGE),
 )
 def spans_nodes(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
-    if not has_several_nodes(facts):
-        return
-    wide = tuple(array for array in facts.arrays if len(array.numa_nodes) > 1)
+    wide = tuple(array for array in facts.arrays if len(facts.numa.sockets_of(array.numa_nodes)) > 1)
     striped = tuple(array for array in wide if array.level in _STRIPED)
     mirrors = tuple(array for array in wide if array.level in ("raid1", "mirror"))
     if striped:

@@ -246,7 +246,9 @@ def _count_noun(number: int, noun: str) -> str:
     sources=(sources.DELL_BEEGFS,),
 )
 def uneven_zones(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    if not servers(facts) or not has_several_nodes(facts):
+    # The slots of a split socket are wired to one of its nodes or another: sockets are compared.
+    zones = sorted(facts.numa.sockets_of(node.id for node in facts.numa.nodes if node.cpus))
+    if not servers(facts) or len(zones) < 2:
         return None
     nodes = {disk.name: disk.numa_node for disk in facts.disks}
     used = {nodes.get(name) for one in servers(facts) for target in one.targets for name in target.disks}
@@ -254,9 +256,8 @@ def uneven_zones(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
     names = {name for one in servers(facts) for target in one.targets for name in target.disks}
     if not names or None in used:
         return None
-    drives = Counter(nodes[name] for name in names)
-    by_link = Counter(link.numa_node for link in links)
-    zones = [node.id for node in facts.numa.nodes if node.cpus]
+    drives = Counter(facts.numa.socket_of(node) for name in names if (node := nodes[name]) is not None)
+    by_link = Counter(facts.numa.socket_of(link.numa_node) for link in links if link.numa_node is not None)
     has_even = len({drives[zone] for zone in zones}) == 1 and (not links or len({by_link[zone] for zone in zones}) == 1)
     if has_even:
         return None

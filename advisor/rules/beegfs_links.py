@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.facts.beegfs import BeegfsService
+from advisor.facts.numa import Numa
 from advisor.facts.subnets import SharedSubnet, SubnetLink
 from advisor.host.numbers import is_count
 from advisor.rules import sources
@@ -77,11 +78,14 @@ def one_subnet(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
     )
 
 
-def _why_far(service: BeegfsService, node: int, nodes: Mapping[str, int | None]) -> str:
+def _why_far(numa: Numa, service: BeegfsService, node: int, nodes: Mapping[str, int | None]) -> str:
+    near = numa.nearest(node, {one for one in nodes.values() if one is not None})
+    if set(nodes.values()) <= near:
+        return ""
     if not service.settings.get("connInterfacesFile"):
         return f"{service.label}: no connInterfacesFile, targets on node {node}"
     first = next((name for name in service.interfaces or () if name in nodes), None)
-    if first is None or nodes[first] in (None, node):
+    if first is None or nodes[first] is None or nodes[first] in near:
         return ""
     return f"{service.label}: {first} of node {nodes[first]} comes first, targets on node {node}"
 
@@ -100,14 +104,14 @@ def interfaces_not_chosen(facts: Facts, workload: DeclaredWorkload | None) -> Fi
     nodes = {link.name: link.numa_node for link in data_links(facts, by_name(facts))}
     if len({node for node in nodes.values() if node is not None}) < 2:
         return None
-    far = tuple(why for one, node, _ in placed(facts) if (why := _why_far(one, node, nodes)))
+    far = tuple(why for one, node, _ in placed(facts) if (why := _why_far(facts.numa, one, node, nodes)))
     if not far:
         return None
     return interfaces_not_chosen.found(
         why="Clients receive every address of a service and use the first that answers, whichever zone it is in.",
         evidence={"detail": far, "links": tuple(f"{name} on node {node}" for name, node in sorted(nodes.items()))},
-        remedy="give each instance a connInterfacesFile below /etc/beegfs, with the link of its own node in the "
-        "first line and the other link after it",
+        remedy="give each instance a connInterfacesFile below /etc/beegfs, with the link nearest to its node in "
+        "the first line and the other link after it",
     )
 
 

@@ -190,7 +190,8 @@ def _far_targets(facts: Facts) -> Iterator[Finding]:
         disks = [name for device in target.disks for name in below_arrays.get(device) or (device,)]
         disk_nodes = {node_of.get(name) for name in disks}
         link_nodes = _nodes_below((name for name in portals if name), facts) if None not in portals else frozenset()
-        if link_nodes and disk_nodes and None not in disk_nodes and not link_nodes.intersection(disk_nodes):
+        near, disk_sockets = facts.numa.sockets_of(link_nodes), facts.numa.sockets_of(disk_nodes)
+        if near and disk_nodes and None not in disk_nodes and not near & disk_sockets:
             yield far_node.found(
                 title=f"Disks of {target.name} are on another node than its links",
                 why="Every block crosses between the nodes on its way from the disks to the portals' links.",

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import cycle
 
+from advisor.facts.cpulist import format_list
 from advisor.facts.disks import Disk
 from advisor.facts.irqs import Irq
 from advisor.facts.links import Link
@@ -20,7 +21,7 @@ from advisor.rules.queries import (
     is_up,
     links_below,
     llt_links,
-    node_of_cpu,
+    near_link,
     nodes_below,
     split_ids,
 )
@@ -48,7 +49,11 @@ _MANY_VECTORS = 4
 )
 def bond_spans_nodes(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     links = by_name(facts)
-    bonds = tuple(link for link in facts.links if link.kind in ("bond", "team") and len(nodes_below(link, links)) > 1)
+    bonds = tuple(
+        link
+        for link in facts.links
+        if link.kind in ("bond", "team") and len(facts.numa.sockets_of(nodes_below(link, links))) > 1
+    )
     for bond in bonds:
         known = (
             port for port in links_below(bond.name, links) if port.numa_node is not None and port.name != bond.name
@@ -122,7 +127,9 @@ def links_far_from_disks(facts: Facts, workload: DeclaredWorkload | None) -> Fin
     disks = data_disks(facts)
     link_nodes = {link.numa_node for link in near}
     disk_nodes = {disk.numa_node for disk in disks}
-    if not link_nodes or not disk_nodes or link_nodes & disk_nodes:
+    # The slots of a split socket (SNC, NPS) are wired to one of its nodes or another, and are near each other.
+    link_sockets, disk_sockets = facts.numa.sockets_of(link_nodes), facts.numa.sockets_of(disk_nodes)
+    if not link_sockets or not disk_sockets or link_sockets & disk_sockets:
         return None
     known = bool(llt_links(facts)) or bool(crosses_network(facts, workload))
     return links_far_from_disks.found(
@@ -140,10 +147,6 @@ def links_far_from_disks(facts: Facts, workload: DeclaredWorkload | None) -> Fin
         "the remote link",
         intent=not known,
     )
-
-
-def _cpus_near(facts: Facts, link: Link) -> str | None:
-    return next((node.cpus for node in facts.numa.nodes if node.id == link.numa_node), None)
 
 
 def _movable_irqs(facts: Facts, link: Link, by_number: Mapping[int, Irq]) -> tuple[tuple[Irq, frozenset[int]], ...]:
@@ -165,38 +168,31 @@ def _movable_irqs(facts: Facts, link: Link, by_number: Mapping[int, Irq]) -> tup
     sources=(sources.SCALING, sources.DELL_BEEGFS),
 )
 def irqs_far_from_link(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    by_number, home = {irq.number: irq for irq in facts.irqs}, node_of_cpu(facts)
+    by_number = {irq.number: irq for irq in facts.irqs}
     found = []
     for link in facts.links:
         if not has_several_nodes(facts) or not is_physical(link) or link.numa_node is None or not is_up(link):
             continue
-        irqs = _movable_irqs(facts, link, by_number)
-        far = tuple(
-            irq for irq, cpus in irqs if not any(home.get(cpu, link.numa_node) == link.numa_node for cpu in cpus)
-        )
-        if far:
-            found.append((link, len(irqs), far))
+        irqs, near = _movable_irqs(facts, link, by_number), near_link(facts, link)
+        far = tuple(irq for irq, cpus in irqs if not cpus & near)
+        if near and far:
+            found.append((link, len(irqs), far, format_list(near)))
     if not found:
         return None
-    mostly = any(2 * len(far) > total and (link.speed_mbps or 0) >= _FAST_MBPS for link, total, far in found)
+    mostly = any(2 * len(far) > total and (link.speed_mbps or 0) >= _FAST_MBPS for link, total, far, _ in found)
     return irqs_far_from_link.found(
         severity="advice" if mostly else "info",
         why="Their packets are handled by CPUs of another node, so each is fetched over the interconnect.",
         evidence={
-            "links": tuple(link.name for link, _, _ in found),
-            "irqs": tuple(str(irq.number) for _, _, far in found for irq in far),
+            "links": tuple(link.name for link, _, _, _ in found),
+            "irqs": tuple(str(irq.number) for _, _, far, _ in found for irq in far),
             "detail": tuple(
                 f"{link.name} (node {link.numa_node}): {len(far)} of {count_noun(total, 'interrupt')} elsewhere"
-                for link, total, far in found
+                for link, total, far, _ in found
             ),
         },
         remedy=(
-            *(
-                SetTunable(f"irq:{irq.number}:affinity", cpus)
-                for link, _, far in found
-                for irq in far
-                if (cpus := _cpus_near(facts, link))
-            ),
+            *(SetTunable(f"irq:{irq.number}:affinity", near) for _, _, far, near in found for irq in far),
             f"advisor plan {NUMA_PINNING} --set units=NAME.service also pins the service that uses the link",
         ),
         profile=NUMA_PINNING,
@@ -204,8 +200,8 @@ def irqs_far_from_link(facts: Facts, workload: DeclaredWorkload | None) -> Findi
 
 
 def _spread_irqs(facts: Facts, link: Link, numbers: list[int]) -> Iterator[SetTunable]:
-    """One CPU after the other, of the link's node where that is known."""
-    cpus = sorted(split_ids(_cpus_near(facts, link) or facts.cpu.online))
+    """One CPU after the other, of those near the link."""
+    cpus = sorted(near_link(facts, link) or split_ids(facts.cpu.online))
     for number, cpu in zip(numbers, cycle(cpus), strict=False):
         yield SetTunable(f"irq:{number}:affinity", str(cpu))
 
@@ -214,7 +210,8 @@ def _spread_irqs(facts: Facts, link: Link, numbers: list[int]) -> Iterator[SetTu
     id="irqs.on-one-cpu",
     severity="advice",
     title="All interrupts of a link run on one CPU",
-    what="Links with four interrupts and more, all of which take effect on the same single CPU.",
+    what="Links with four interrupts and more, all of which take effect on the same CPU, where other CPUs may take "
+    "interrupts.",
     why="A queue is only worth its own CPU; without irqbalance the kernel may leave all on the first.",
     helps_when="The CPU is busy in softirq, or packets are dropped.",
     hurts_when="The CPU was set apart for it on purpose.",
@@ -229,7 +226,8 @@ def irqs_on_one_cpu(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         irqs = _movable_irqs(facts, link, by_number)
         load = Counter(cpu for _, cpus in irqs if len(cpus) == 1 for cpu in cpus)
         cpu, count = max(load.items(), key=lambda one: one[1]) if load else (0, 0)
-        if len(irqs) >= _MANY_VECTORS and count == len(irqs) and (facts.cpu.threads or 1) > 1:
+        others = (near_link(facts, link) or split_ids(facts.cpu.online)) - {cpu}
+        if len(irqs) >= _MANY_VECTORS and count == len(irqs) and others:
             found.append((link, cpu, irqs))
     if not found:
         return None

@@ -2,11 +2,14 @@
 
 Five kinds of things are looked at, each with a share from 0 (all elsewhere) to 1 (all where it belongs):
 
-- links: 1 if a data disk is on the link's node, else 0
-- disks: 1 if a data link is on the disk's node, else 0
-- arrays: the share of its disks on the node that has most of them
+- links: 1 if a data disk is on the link's socket, else 0
+- disks: 1 if a data link is on the disk's socket, else 0
+- arrays: the share of its disks on the socket that has most of them
 - services: the share of the CPUs that a process may use which are on the node of its own data
-- interrupts: the share of a link's or disk's interrupts that take effect on its node
+- interrupts: the share of a link's or disk's interrupts that take effect on the nearest CPUs that may take them
+
+A firmware may split a socket into nodes (SNC, NPS), and each slot is wired to one of them: devices on one socket are as
+near to each other as the slots allow, while processes and interrupts may choose among all CPUs.
 
 A kind's share is the mean of its things, the score the mean of the kinds that the host has, in per cent, rounded down:
 100 only where nothing is lost. Kinds weigh alike, so that twenty drives do not outweigh the two links that serve them.
@@ -23,6 +26,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from advisor.facts.cpu_sets import near_cpus
 from advisor.facts.host_facts import Facts
 from advisor.host.numbers import count_noun
 from advisor.rules.beegfs import node_of_targets, servers
@@ -92,16 +96,16 @@ def _of_kind(kind: Kind, parts: tuple[LocalityPart, ...]) -> KindShare | None:
 def _all_parts(facts: Facts) -> Iterator[LocalityPart]:
     links = tuple(link for link in data_links(facts, by_name(facts)) if link.numa_node is not None)
     disks = data_disks(facts)
-    link_nodes = {link.numa_node for link in links}
-    disk_nodes = {disk.numa_node for disk in disks}
+    link_sockets = facts.numa.sockets_of(link.numa_node for link in links)
+    disk_sockets = facts.numa.sockets_of(disk.numa_node for disk in disks)
     # Without the other side there is nothing that a link or a disk could be far from.
-    for link in links if disk_nodes else ():
-        is_near = link.numa_node in disk_nodes
+    for link in links if disk_sockets else ():
+        is_near = facts.numa.sockets_of([link.numa_node]) <= disk_sockets
         yield LocalityPart(
             "links", link.name, link.numa_node, float(is_near), "" if is_near else "no data disk on its node"
         )
-    for disk in disks if link_nodes else ():
-        is_near = disk.numa_node in link_nodes
+    for disk in disks if link_sockets else ():
+        is_near = facts.numa.sockets_of([disk.numa_node]) <= link_sockets
         yield LocalityPart(
             "disks", disk.name, disk.numa_node, float(is_near), "" if is_near else "no data link on its node"
         )
@@ -124,21 +128,18 @@ def _array_parts(facts: Facts) -> Iterator[LocalityPart]:
         counts = Counter(node for name in array.disks if (node := nodes.get(name)) is not None)
         if sum(counts.values()) < max(len(array.disks), 2):
             continue
-        node, most = min(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        by_socket = Counter(facts.numa.socket_of(node) for node in counts.elements())
+        share = max(by_socket.values()) / by_socket.total()
+        node = next(iter(counts)) if len(counts) == 1 else None
         listed = ", ".join(f"{count} on node {one}" for one, count in sorted(counts.items()))
-        is_near = len(counts) == 1
-        share = most / sum(counts.values())
-        yield LocalityPart(
-            "arrays", array.name, node if is_near else None, share, "" if is_near else f"its disks: {listed}"
-        )
+        yield LocalityPart("arrays", array.name, node, share, "" if share == 1 else f"its disks: {listed}")
 
 
 def _interrupt_parts(facts: Facts) -> Iterator[LocalityPart]:
     by_number = {irq.number: irq for irq in facts.irqs}
-    cpus = {node.id: split_ids(node.cpus) for node in facts.numa.nodes}
     links = ((link.name, link.numa_node, link.irqs) for link in facts.links if is_physical(link) and is_up(link))
     for name, node, numbers in (*links, *((disk.name, disk.numa_node, disk.irqs) for disk in data_disks(facts))):
-        near = cpus.get(node) if node is not None else None
+        near = None if node is None else near_cpus(facts.cpu.sets, facts.numa, node, interrupts=True)
         counted = [
             places
             for number in numbers
@@ -150,5 +151,5 @@ def _interrupt_parts(facts: Facts) -> Iterator[LocalityPart]:
         if near and counted:
             far = sum(not places & near for places in counted)
             share = 1 - far / len(counted)
-            why = f"{far} of {count_noun(len(counted), 'interrupt')} on another node" if far else ""
+            why = f"{far} of {count_noun(len(counted), 'interrupt')} elsewhere" if far else ""
             yield LocalityPart("interrupts", name, None if far else node, share, why)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from advisor.facts.cpu_sets import near_cpus
 from advisor.facts.cpulist import parse_list
 from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
@@ -109,12 +110,13 @@ def largest_mtu(facts: Facts, link: Link) -> int | None:
     return None if network is None or link.mtu_max is None else min(network, link.mtu_max)
 
 
-def node_of_cpu(facts: Facts) -> dict[int, int]:
-    return {cpu: node.id for node in facts.numa.nodes for cpu in split_ids(node.cpus)}
-
-
 def has_several_nodes(facts: Facts) -> bool:
     return len(facts.numa.nodes) > 1
+
+
+def near_link(facts: Facts, link: Link) -> frozenset[int]:
+    """The CPUs that the link's interrupts should run on: of its node, where that does any housekeeping."""
+    return near_cpus(facts.cpu.sets, facts.numa, link.numa_node, interrupts=True)
 
 
 def nodes_below(link: Link, links: Mapping[str, Link]) -> frozenset[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from advisor.facts.counters import Counters
+from advisor.facts.cpu_sets import CpuSets
 from advisor.facts.numa import Node
 from tests.cases import read_cases
 from tests.rules.build import (
@@ -66,7 +67,7 @@ CASES: Table = joined(
     DATA["CASES"],
     {
         "numa.irqs-far-from-link": [({**FAR, "irqs": (*NEAR, *FAR["irqs"][4:])}, "info", "4 of 8")],
-        "irqs.on-one-cpu": [{**one_cpu(4), "cpu": replaced(facts().cpu, {"threads": 1})}],
+        "irqs.on-one-cpu": [{**one_cpu(4), "cpu": replaced(facts().cpu, {"sets": CpuSets(housekeeping="0")})}],
         "pcie.shared-slot": [
             {
                 "links": tuple(

@@ -75,7 +75,7 @@ def test_interrupts_far_away() -> None:
     found = locality(two_nodes(irqs=(*irqs(10, 4, on="0-3"), *irqs(14, 2, on="4-7"), *irqs(16, 2, on="0-3"))))
     (part,) = found.losses
     assert (part.kind, part.name, part.share) == ("interrupts", "eth1", 0.5)
-    assert part.why == "2 of 4 interrupts on another node"
+    assert part.why == "2 of 4 interrupts elsewhere"
 
 
 @pytest.mark.parametrize("parts", [{"managed": True}, {"actions": ("nvme0q0",)}, {"effective": None}])
