@@ -16,6 +16,9 @@ def open_given(path: Path) -> IO[bytes]:
 
     A FIFO could keep us waiting for ever, a device has no end, and to open some of those does something already.
     """
+    if "\0" in str(path):
+        # Python refuses such a path with a ValueError; a saved document may name one.
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     kind = path.stat().st_mode
     if stat.S_ISDIR(kind):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))

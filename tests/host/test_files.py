@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from advisor.host import DirectoryFiles, FileSource, MemoryFiles, Missing
 from advisor.host.files import MAX_FILE_BYTES
+from advisor.host.input_files import open_given
 from tests.trees import make_tree
 
 Make = Callable[[Mapping[str, str], Mapping[str, str]], FileSource]
@@ -185,3 +186,8 @@ def test_what_a_user_may_not_read(is_live: bool) -> None:
             return [one.why if isinstance(one, Missing) else str(one) for one in asked]
 
         assert as_nobody(answers) == ["b'x'"] + ["Permission denied"] * 3
+
+
+def test_a_given_path_with_a_null_byte_is_a_missing_file() -> None:
+    with pytest.raises(FileNotFoundError):
+        open_given(Path("/\0"))
