@@ -166,16 +166,19 @@ def compare(
     """Compare two saved series, B with A. Of a proof, its arm A counts. Measures nothing.
 
     Exit code 0 where no workload is shown to be worse in B (which does not prove that none is), 1 where one is or
-    nothing can follow. With A alone: what bench or prove said, from the stored runs, with the same exit code. 4 where
-    the result was printed but its page could not be written.
+    nothing can follow. With A alone: what bench or prove said, from the stored runs, with the same exit code and, of a
+    proof, with its page (4 where that could not be written).
     """
-    from advisor.cli.prove_page import UNWRITTEN, check_page, write_page
+    from advisor.cli.prove_page import check_page
+    from advisor.errors import UsageError
     from advisor.operations.measure import compare_results, load_result
 
     if html is not None:
         check_page(html, others=(first, second))
     if second is None:
         return analyse_again(load_result(first), first, html, as_json=as_json)
+    if html is not None:
+        raise UsageError("--html: two series are compared in a table", hint="--json prints its figures")
     result = compare_results(first, second)
     if as_json:
         print_json(result)
@@ -183,8 +186,6 @@ def compare(
         from advisor.report.comparison import comparison_text
 
         print_text(comparison_text(result, width=terminal_width(), color=wants_color()))
-    if html is not None and not write_page(html, result):
-        return UNWRITTEN
     return 1 if result.is_worse or result.verdict == "invalid" else 0
 
 

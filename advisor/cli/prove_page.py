@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from advisor.cli.output import say
 
 if TYPE_CHECKING:
-    from advisor.proof.comparison import SeriesComparison
     from advisor.proof.records import Proof
 
 UNWRITTEN: Final = 4
@@ -43,9 +42,11 @@ def _is_replaceable(path: Path) -> bool:
         return False
 
 
-def write_page(path: Path, result: Proof | SeriesComparison) -> bool:
+def write_page(path: Path, proof: Proof) -> bool:
     """Write the page, whole or not at all; whether that succeeded. A fault is reported on standard error."""
-    return write_text(path, _result_page(result), "page")
+    from advisor.report.proof_page import proof_page
+
+    return write_text(path, proof_page(proof), "page")
 
 
 def write_picture(path: Path, proof: Proof) -> bool:
@@ -67,15 +68,3 @@ def write_text(path: Path, text: str, noun: str) -> bool:
         return False
     say(f"{path}: the result as a {noun}")
     return True
-
-
-def _result_page(result: Proof | SeriesComparison) -> str:
-    from advisor.proof.records import Proof
-
-    if isinstance(result, Proof):
-        from advisor.report.proof_page import proof_page
-
-        return proof_page(result)
-    from advisor.report.comparison_page import comparison_page
-
-    return comparison_page(result)

@@ -23,6 +23,6 @@ What ``prove`` shares with ``bench``, and what is kept of both::
     recorder    the record while it grows, and the result that is written at its end
     bench       one series of the host as it is
     series      its records and figures: pure
-    comparison  two saved series against each other: pure; two_sample is the statistics underneath
+    comparison  two saved series in a table: pure; two_sample is the statistics underneath
     archive     a result in a file; kept is where it goes unasked
 """

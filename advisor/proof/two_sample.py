@@ -1,10 +1,10 @@
 """Exact statistics of one series, and of two that were measured one after the other. Standard library only, all pure.
 
 The test of two series is exact at every size, without a normal approximation: from the distribution of U where no
-values are tied, else from all permutations of the mid-ranks. The interval of the shift is its dual.
+values are tied, else from all permutations of the mid-ranks.
 
-Sources: Mann and Whitney, Ann. Math. Statist. 18 (1947); Hodges and Lehmann, Ann. Math. Statist. 34 (1963); Lehmann,
-*Nonparametrics* (1975), chapter 2; Thompson, Ann. Math. Statist. 7 (1936) for the interval of the median.
+Sources: Mann and Whitney, Ann. Math. Statist. 18 (1947); Thompson, Ann. Math. Statist. 7 (1936) for the interval of the
+median.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate, combinations
-from statistics import NormalDist, fmean, stdev
+from statistics import fmean, stdev
 
-from advisor.proof.statistics import POWER, TOST_CONFIDENCE, Interval, level_ties, median, rank_sum
+from advisor.proof.statistics import Interval, level_ties, median, rank_sum
 
 MINIMUM_RUNS = 6
 """With fewer runs not even the whole range holds the median with a probability of 95 %."""
@@ -84,12 +84,6 @@ def _untied_cumulative(first: int, second: int) -> tuple[int, ...]:
     return tuple(accumulate((by[first] >> u * width) & mask for u in range(first * second // 2 + 1)))
 
 
-def _critical_count(first: int, second: int, alpha: float) -> int:
-    """The number k of smallest values of U that together, in both tails, have a probability of at most alpha."""
-    outcomes = math.comb(first + second, first)
-    return sum(1 for count in _untied_cumulative(first, second) if 2 * count <= alpha * outcomes)
-
-
 def _level_groups(first: Sequence[float], second: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
     """Both groups, with values that differ only by rounding made equal."""
     both = level_ties([*first, *second])
@@ -110,56 +104,3 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
     above = sum(a > b for a in first for b in second)
     tail = _untied_cumulative(len(first), len(second))[min(above, len(first) * len(second) - above)]
     return min(1.0, 2 * tail / math.comb(count, len(first)))
-
-
-def attainable_level(first: int, second: int, alpha: float) -> float:
-    """The largest exact two-sided level not above ``alpha`` for groups of these sizes; 0 where no data could be
-    significant."""
-    k = _critical_count(first, second, alpha) if first and second else 0
-    return 2 * _untied_cumulative(first, second)[k - 1] / math.comb(first + second, first) if k else 0.0
-
-
-def hodges_lehmann_shift(first: Sequence[float], second: Sequence[float], *confidences: float) -> tuple[Interval, ...]:
-    """By how much ``second`` lies above ``first``: the median of all differences, with the interval of all shifts that
-    the exact test does not reject.
-
-    Its level is at least the wanted one where the sizes allow that, and more where values are tied; with too few
-    values it is the range of the differences, and ``Interval.confidence`` says what that is worth. Raises ValueError
-    where a group is empty.
-    """
-    first, second = _level_groups(first, second)
-    differences = sorted(b - a for a in first for b in second)
-    estimate = median(differences)
-    return tuple(_shift_interval(differences, estimate, len(first), len(second), 1 - wanted) for wanted in confidences)
-
-
-def _shift_interval(differences: Sequence[float], estimate: float, first: int, second: int, alpha: float) -> Interval:
-    k = max(1, _critical_count(first, second, alpha))
-    outside = 2 * _untied_cumulative(first, second)[k - 1] / math.comb(first + second, first)
-    return Interval(estimate, differences[k - 1], differences[-k], max(0.0, 1 - outside))
-
-
-def minimum_detectable_shift(
-    first: Sequence[float], second: Sequence[float], alpha: float, power: float = POWER
-) -> float | None:
-    """Smallest true ratio minus one that as many runs with this spread find (default: in about 80 % of cases).
-
-    The half width of the 90 % interval over its normal quantile is the standard error of the shift; ``alpha`` becomes
-    the level that these sizes attain. A fraction; ``None`` where no outcome could be significant.
-    """
-    level = attainable_level(len(first), len(second), alpha)
-    wide = attainable_level(len(first), len(second), 0.10)
-    if not level or not wide:
-        return None
-    (interval,) = hodges_lehmann_shift(first, second, 1 - wide)
-    normal = NormalDist()
-    error = (interval.high - interval.low) / 2 / normal.inv_cdf((1 + interval.confidence) / 2)
-    return math.expm1(error * (normal.inv_cdf(1 - level / 2) + normal.inv_cdf(power)))
-
-
-def is_shift_within(first: Sequence[float], second: Sequence[float], margin: float) -> bool:
-    """Two one-sided tests at 5 % each: the 90 % interval of the shift of logarithms lies inside ``±ln(1 + margin)``."""
-    if not attainable_level(len(first), len(second), 1 - TOST_CONFIDENCE):
-        return False
-    (interval,) = hodges_lehmann_shift(first, second, TOST_CONFIDENCE)
-    return interval.lies_within(math.log1p(margin))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from advisor.proof.comparison import MetricDifference
 from advisor.proof.records import Summary
 from advisor.report.units import format_binary
 
@@ -42,7 +41,7 @@ def change_words(item: Summary) -> str:
     return "" if item.ratio is None else format_percent(item.ratio - 1)
 
 
-def interval_words(item: Summary | MetricDifference) -> str:
+def interval_words(item: Summary) -> str:
     """``+25 % to +32 %``; empty where it was not measured."""
     if item.ci95 is None:
         return ""

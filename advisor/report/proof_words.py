@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from advisor.errors import AdvisorError
-from advisor.proof.comparison import ComparedSeries
 from advisor.proof.metrics import MetricName
 from advisor.proof.own_command import COMMAND_WORKLOAD, LIVE_WORKLOAD, OWN_WORKLOADS, OwnCommand
 from advisor.proof.records import Ended, Proof, Session, Summary, ToggleClass, Verdict
@@ -105,7 +104,7 @@ def command_words(command: OwnCommand) -> str:
     return words if command.user is None else f"{words} (as {command.user})"
 
 
-def medium_words(of: Session | Series | ComparedSeries) -> str:
+def medium_words(of: Session | Series) -> str:
     """``xfs on sda``; of a file system on no device that is known, its kind."""
     if not of.device:
         return of.file_system

@@ -7,19 +7,15 @@ import random
 from itertools import combinations
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from advisor.proof.two_sample import (
-    attainable_level,
     coefficient_of_variation,
-    hodges_lehmann_shift,
-    is_shift_within,
     mann_whitney,
     median_absolute_deviation,
     median_interval,
-    minimum_detectable_shift,
     noise_floor,
 )
 from tests.known import known
@@ -73,61 +69,6 @@ def test_p_knows_no_first_and_no_unit(values: list[int]) -> None:
 
 def test_where_nothing_can_be_shown() -> None:
     assert mann_whitney([], [1.0, 2.0]) == mann_whitney([1.0], []) == 1.0
-    assert minimum_detectable_shift([1.0, 2.0, 3.0], [1.5, 2.5, 3.5], 0.05) is None
-
-
-# -- the shift ---------------------------------------------------------------------------------------------------------
-
-
-@given(DISTINCT, st.integers(-400, 400))
-@settings(max_examples=200)
-def test_the_interval_holds_the_shifts_that_the_test_does_not_reject(values: list[int], whole: int) -> None:
-    """Duality: a shift (off every difference) lies inside exactly if the shifted groups have p above alpha."""
-    first, second = halves(values)
-    level = attainable_level(len(first), len(second), 0.05)
-    assume(level > 0)
-    (interval,) = hodges_lehmann_shift(first, second, 0.95)
-    shift = whole + 0.5
-    is_kept = mann_whitney(first, [value - shift for value in second]) > 0.05
-    assert (interval.low < shift < interval.high) == is_kept
-    assert interval.confidence == pytest.approx(1 - level)
-
-
-@given(DISTINCT, st.integers(-1000, 1000))
-def test_the_estimate_moves_with_the_data(values: list[int], by: int) -> None:
-    first, second = halves(values)
-    (here,) = hodges_lehmann_shift(first, second, 0.9)
-    (there,) = hodges_lehmann_shift(first, [value + by for value in second], 0.9)
-    (back,) = hodges_lehmann_shift(second, first, 0.9)
-    assert there.estimate - here.estimate == by
-    assert (back.estimate, back.low, back.high) == (-here.estimate, -here.high, -here.low)
-    assert here.low <= here.estimate <= here.high
-
-
-def test_too_few_runs_give_the_whole_range_and_say_what_it_is_worth() -> None:
-    (interval,) = hodges_lehmann_shift([1.0, 2.0], [5.0, 9.0], 0.95)
-    assert (interval.low, interval.high) == (3.0, 8.0)
-    # two of the six ways to deal four runs are as extreme
-    assert interval.confidence == pytest.approx(1 - 2 / 6)
-    assert attainable_level(2, 2, 0.05) == 0.0
-
-
-@pytest.mark.parametrize(("first", "second"), [(4, 4), (8, 8), (5, 12), (24, 24), (48, 24)])
-def test_the_attainable_level_is_the_p_of_some_data(first: int, second: int) -> None:
-    level = attainable_level(first, second, 0.05)
-    assert 0 < level <= 0.05
-    best = mann_whitney([float(v) for v in range(first)], [float(v) for v in range(first, first + second)])
-    assert best <= level
-    assert attainable_level(first, second, level) == level
-    assert attainable_level(first, second, best * 0.999) == 0.0
-
-
-def test_equal_series_lie_within_a_margin_and_shifted_ones_do_not() -> None:
-    source = random.Random("within")
-    first, second = ([source.gauss(0, 0.03) for _ in range(24)] for _ in range(2))
-    assert is_shift_within(first, second, 0.10)
-    assert not is_shift_within(first, [value + math.log(1.1) for value in second], 0.10)
-    assert not is_shift_within(first[:2], second[:2], 10.0), "too few to say anything"
 
 
 # -- one series --------------------------------------------------------------------------------------------------------
@@ -178,6 +119,3 @@ def test_what_differs_in_the_last_bit_is_a_tie(nudge: float) -> None:
     assert nudged != plain
     assert mann_whitney(plain, nudged) == 1.0
     assert mann_whitney(plain[:5], nudged[4:]) == mann_whitney(plain[:5], plain[4:])
-    (shift,) = hodges_lehmann_shift(plain, nudged, 0.9)
-    assert shift.estimate == 0.0
-    assert not shift.excludes_zero

@@ -57,7 +57,6 @@ BENCHES: dict[str, Bench] = {
 COMPARISONS: dict[str, SeriesComparison] = {
     "better": compare(saved(speeds(24)), saved(speeds(24, around=1200, seed=2), started=LATER), ("a.gz", "b.gz")),
     "worse": compare(saved(speeds(24)), saved(speeds(24, around=800, seed=2), started=LATER)),
-    "same": compare(saved(speeds(24, noise=0.02)), saved(speeds(24, noise=0.02, seed=2), started=LATER)),
     "unclear": compare(saved(speeds(8, noise=0.4)), saved(speeds(8, noise=0.4, seed=5), started=LATER)),
     "few": compare(saved(speeds(2)), saved(speeds(3, seed=2), started=LATER)),
     "empty": compare(saved(speeds(8)), saved([])),

@@ -257,11 +257,7 @@ def laddered_names(proof: Proof) -> tuple[str, ...]:
 
 def draw_ladder(proof: Proof, name: str, number: int) -> Picture | None:
     """Draw the percentiles of one workload; None without any. ``number`` identifies the workload."""
-    return ladder_of(read_rungs(proof, name), name, number)
-
-
-def ladder_of(rungs: Sequence[tuple[str, Summary]], name: str, number: int, *, arm: str = "Arm") -> Picture | None:
-    """Draw any percentiles; ``arm`` is the word for what A and B are."""
+    rungs = read_rungs(proof, name)
     values = [value for _, item in rungs for value in (item.before, item.after) if is_drawable(value)]
     if not values:
         return None
@@ -291,6 +287,6 @@ def ladder_of(rungs: Sequence[tuple[str, Summary]], name: str, number: int, *, a
         shapes,
         f"Latency of {clean(name)}",
         f"Percentiles of completion latency in {unit}, medians of the runs, on a logarithmic scale."
-        f" {arm} A is a solid line with circles, {arm.lower()} B a dashed one with diamonds. p99.9 is for display only:"
+        " Arm A is a solid line with circles, arm B a dashed one with diamonds. p99.9 is for display only:"
         " it varies too much from run to run for any claim. All values are in the table that follows.",
     )
