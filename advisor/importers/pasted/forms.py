@@ -5,7 +5,7 @@ from __future__ import annotations
 import os.path
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -34,6 +34,7 @@ from advisor.importers.planned import imported_targets
 from advisor.importers.records import Imported, ImportedSetting
 from advisor.importers.saptune import import_saptune
 from advisor.importers.source import kind_of_text
+from advisor.profiles.profile import FieldSense
 
 MAX_SETTINGS: Final = 4000
 """Of one text; a longer list is no advice."""
@@ -43,8 +44,9 @@ class PastedSetting(msgspec.Struct, frozen=True):
     """A setting by its line.
 
     ``tunable`` is as the text names it, with ``*`` for a device that the reader fills in; None for a kind of setting
-    that no tunable has. ``wanted`` is None where the text holds a variable. ``refused``: why the program that the text
-    is for takes no such value. ``is_container``: it is for a container alone. ``sense``: exactly, at-least or at-most.
+    that no tunable has. ``wanted`` is None where the text holds a variable. ``outcome``: a program that the text is for
+    takes the value, refuses it, or has no use for it on this host; ``note`` then says why. ``is_container``: it is for
+    a container alone. ``rotational``: it is for disks alone that rotate, or do not.
     """
 
     file: str
@@ -53,9 +55,10 @@ class PastedSetting(msgspec.Struct, frozen=True):
     tunable: str | None
     wanted: str | None
     note: str = ""
-    refused: str = ""
+    outcome: Literal["taken", "refused", "ignored"] = "taken"
     is_container: bool = False
-    sense: str = "exactly"
+    sense: FieldSense | tuple[FieldSense, ...] = "exactly"
+    rotational: bool | None = None
 
 
 class Pasted(msgspec.Struct, frozen=True):
@@ -112,7 +115,10 @@ def _make_setting(one: Found, line: Line, name: str) -> PastedSetting:
     if value is not None and VARIABLE.search(value):
         note, value = f"{shorten_text(value, 60)} is a variable of the text", None
     return PastedSetting(
-        name, line.number, shorten_text(line.text, 200), one.tunable, value, note, is_container=one.is_container
+        *(name, line.number, shorten_text(line.text, 200), one.tunable, value, note),
+        is_container=one.is_container,
+        sense=one.sense,
+        rotational=one.rotational,
     )
 
 
@@ -127,6 +133,11 @@ def _read_line(about: _Text, place: int) -> list[Found]:
         found = list(form(about, place))
         if found:
             break
+    else:
+        # Code within a sentence or a table of Markdown, each of it a line of its own.
+        for part in line.text.split("`")[1::2] if line.text.count("`") > 1 else ():
+            alone = msgspec.structs.replace(about, lines=[Line(line.number, part.strip())])
+            found += _read_line(alone, 0)
     is_container = about.container_indent is not None
     return [one._replace(is_container=True) for one in found] if is_container else found
 
@@ -214,17 +225,19 @@ def _boot_line(about: _Text, place: int) -> Iterator[Found]:
     if found is None:
         found = re.match(r"(?:linux\w*|kernel|append|options)\s+((?:\S*vmlinuz|root=|\$kernelopts|ro\s).*)", text)
     if found:
-        yield from kernel_words(re.sub(r"[\"'$]", " ", found[1]))
+        yield from kernel_words(re.sub(r"\$\{?\w+\}?|[\"']", " ", found[1]))
 
 
-def _udev_rule(about: _Text, place: int) -> Iterator[Found]:
-    text = about.lines[place].text
+def _udev_rule(about: _Text, at: int) -> Iterator[Found]:
+    text = about.lines[at].text
     writes = re.findall(r'(ATTR|SYSCTL|RUN|RUN\{program\})(?:\{([^}"]{1,100})\})?\s*\+?=\s*"([^"]*)"', text)
     if "==" not in text or not writes or "=" not in re.sub("==|!=", "", text):
         return
     names = re.search(r'KERNEL\s*==\s*"([^"]{1,80})"', text)
     device = names[1] if names else "*"
-    where = "net" if re.search(r'SUBSYSTEMS?\s*==\s*"net"', text) else "class/block"
+    subsystem = re.search(r'SUBSYSTEMS?\s*==\s*"(\w+)"', text)
+    place = f"class/{subsystem[1]}" if subsystem and subsystem[1] not in ("block", "scsi", "nvme") else "block"
+    turns = re.search(r'ATTR\{queue/rotational\}\s*==\s*"([01])"', text)
     others = re.findall(r'(?:ATTRS?|ENV|DRIVERS?)(?:\{[^}"]{1,80}\})?\s*[!=]=\s*"[^"]*"', text)
     note = f"for those with {', '.join(others)}" if others else ""
     for kind, name, value in writes:
@@ -234,8 +247,8 @@ def _udev_rule(about: _Text, place: int) -> Iterator[Found]:
             yield from (one._replace(note=note) for one in read_command(value.replace("%k", "*"), about.variables))
         elif name:
             for pattern in device.split("|"):
-                path = f"/sys/class/net/{pattern}/{name}" if where == "net" else f"/sys/block/{pattern}/{name}"
-                yield from (one._replace(note=note) for one in file_setting(path, value))
+                for one in file_setting(f"/sys/{place}/{pattern}/{name}", value):
+                    yield one._replace(note=note, rotational=None if turns is None else turns[1] == "1")
 
 
 def _session_limit(about: _Text, place: int) -> Iterator[Found]:
@@ -371,26 +384,36 @@ def _read_profile(
     text: str, region: tuple[int, int], name: str, host: Host, facts: Facts
 ) -> list[PastedSetting] | None:
     """The settings of a profile by their lines; None where the programs' own readers take it for none."""
-    from advisor.importers.from_tuned import import_tuned
-
     first, last = region
     rows = text.split("\n")
     own = "\n".join((*("" for _ in rows[: first - 1]), *rows[first - 1 : last])) + "\n"
     place = f"{_PASTED}tuned.conf"
-    files = Host(_WithFile(host.files, place, own.encode()), host.commands)
     try:
-        if kind_of_text(own) == "saptune":
-            made = import_saptune("pasted", host, "intent", files=files, path=place)
-        else:
-            made = import_tuned("pasted", host, "intent", files=files, path=place)
+        made = _import_profile(own, host, place)
     except AdvisorError:
-        return None
+        # What it includes is not here: its own lines are.
+        try:
+            made = _import_profile(re.sub(r"(?m)^\s*include\s*=.*", "", own), host, place)
+        except AdvisorError:
+            return None
     return [
         found
         for one in made.settings
-        if not one.sets_nothing
+        if not (one.sets_nothing or one.section.partition(":")[0] in _TALK)
         for found in _from_import(one, made, name if one.file == place else one.file, host, facts)
     ]
+
+
+def _import_profile(own: str, host: Host, place: str) -> Imported:
+    from advisor.importers.from_tuned import import_tuned
+
+    files = Host(_WithFile(host.files, place, own.encode()), host.commands)
+    read = import_saptune if kind_of_text(own) == "saptune" else import_tuned
+    return read("pasted", host, "intent", files=files, path=place)
+
+
+_TALK: Final = ("rpm", "reminder", "version", "")
+"""Sections of saptune's notes that set nothing."""
 
 
 def import_profile(name: str, line: PastedSetting, host: Host, facts: Facts) -> Sequence[PastedSetting]:
@@ -406,7 +429,6 @@ def import_profile(name: str, line: PastedSetting, host: Host, facts: Facts) -> 
 
 
 def _from_import(one: ImportedSetting, made: Imported, name: str, host: Host, facts: Facts) -> Iterator[PastedSetting]:
-    sense = one.sense if isinstance(one.sense, str) else "exactly"
     base = PastedSetting(
         name,
         one.line,
@@ -414,14 +436,14 @@ def _from_import(one: ImportedSetting, made: Imported, name: str, host: Host, fa
         one.tunable,
         one.value,
         one.note,
-        sense=sense,
+        sense=one.sense,
     )
     if one.tunable is None:
-        refused = one.why if one.departs == "refused" else ""
-        yield msgspec.structs.replace(base, wanted=None, note=one.why.replace(_PASTED, ""), refused=refused)
+        outcome = "refused" if one.departs == "refused" else "ignored" if one.outcome == "ignored" else "taken"
+        yield msgspec.structs.replace(base, wanted=None, note=one.why.replace(_PASTED, ""), outcome=outcome)
     elif one.for_each is None:
         yield base
     else:
         alone = msgspec.structs.replace(made, settings=(one,))
         for target in imported_targets(alone, host, facts)[0]:
-            yield msgspec.structs.replace(base, tunable=target.tunable, wanted=target.value, sense=sense)
+            yield msgspec.structs.replace(base, tunable=target.tunable, wanted=target.value)

@@ -14,13 +14,17 @@ from advisor.host.kernel_text import SET
 from advisor.host.patterns import lazy_regex
 from advisor.importers.tuned.plugin_boot import state_of
 from advisor.importers.tuned.plugin_net import FEATURES
+from advisor.profiles.profile import FieldSense
 from advisor.tunables import all_kinds
 
 KEY: Final = (
     r"(?:abi|crypto|debug|dev|fs|kernel|net|sunrpc|user|vm)(?:[./][\w*?:@{}$-]+(?:\[[^\]\s]{1,20}\])?){1,8}(?![\w./-])"
 )
 """A sysctl by the directories of /proc/sys, dotted or with slashes."""
-VARIABLE: Final = lazy_regex(r"\$|\{\{|<[\w -]+>|%[sdi]\b|^\[[\w -]+\]$")
+VARIABLE: Final = lazy_regex(
+    r"\$|\{\{|<[\w -]+>|%[sdi]\b|^\[[\w -]+\]$|^(?:(?:min|default|max|value|VALUE|number|N|X+)(?:\s+|$))+$"
+)
+"""A value that the reader fills in."""
 _PLACEHOLDER: Final = lazy_regex(r".*(?:[$<>{}%]|X$|XX).*|(?:eth|sd|nvme|ens|em|enp)[NYxn]|DEV\w*|IFACE|INTERFACE|NIC")
 _SIGNS: Final = frozenset({";", "&&", "||", "&", "(", ")", ";;", "{", "}"})
 _WORDS_BEFORE: Final = frozenset(
@@ -32,12 +36,15 @@ _MOST_LOOPS: Final = 16
 
 class Found(NamedTuple):
     """A tunable as the text names it, where any device may stand as ``*``, and its value; ``note`` says what else is
-    to be known. Without a tunable it is a setting of a kind that none of advisor's tunables has."""
+    to be known. Without a tunable it is a setting of a kind that none of advisor's tunables has. ``rotational``: of
+    disks, those alone that rotate, or do not."""
 
     tunable: str | None
     value: str | None
     note: str = ""
     is_container: bool = False
+    sense: FieldSense | tuple[FieldSense, ...] = "exactly"
+    rotational: bool | None = None
 
 
 def device_name(word: str) -> str:
@@ -48,11 +55,15 @@ def device_name(word: str) -> str:
 
 def sysctl(written: str, value: str, note: str = "") -> Found:
     """Return a kernel parameter by its key as it is written."""
-    return Found(f"sysctl:{dotted_key(written.strip())}", value.strip(), note)
+    key = re.sub(r"(?<=\.)[^.]*[$%{][^.]*(?=\.)", "*", dotted_key(written.strip()))
+    return Found(f"sysctl:{key}", value.strip(), note)
 
 
 def file_setting(path: str, value: str) -> Iterator[Found]:
     """Yield what a value written to a file of the kernel sets."""
+    path = path.strip("\"'")
+    if VARIABLE.search(path.rpartition("/")[2]):
+        return
     if path.startswith("/proc/sys/"):
         yield sysctl(path.removeprefix("/proc/sys/").replace(".", "\0").replace("/", ".").replace("\0", "/"), value)
     elif path.startswith("/sys/"):
@@ -160,14 +171,13 @@ def module_options(words: Sequence[str]) -> Iterator[Found]:
 
 
 def _set_unit(words: Sequence[str]) -> Iterator[Found]:
-    verbs = {"stop": ["stop"], "start": ["start"], "disable": ["disable"], "enable": ["enable"], "mask": ["disable"]}
+    """Services that are stopped; that one is started says that a program is there, and no more."""
     names = [word for word in words if not word.startswith("-")]
-    states = verbs.get(names[0], []) if names else []
-    if states and "--now" in words:
-        states = [*states, "start" if states == ["enable"] else "stop"]
+    states = {"stop": ["stop"], "disable": ["disable"], "mask": ["disable"]}.get(names[0], []) if names else []
+    states = [*states, "stop"] if "--now" in words and states else states
     for name in names[1:] if states else ():
-        unit = name if "." in name else f"{name}.service"
-        yield Found(f"unit:{unit}:state", state_of(states)[0])
+        value, sense = state_of(states)
+        yield Found(f"unit:{name if '.' in name else f'{name}.service'}:state", value, sense=sense)
 
 
 def _set_frequency(words: Sequence[str]) -> Iterator[Found]:
@@ -230,8 +240,10 @@ def read_command(text: str, variables: Mapping[str, Sequence[str]], depth: int =
     known = dict(variables)
     if loop:
         known[loop[1]] = loop[2].split()[:_MOST_LOOPS]
+    text = re.sub(r"\s[0-9&]?>\s?(?:/dev/null|&[0-9])", " ", text)
     # <interface> is a place that the reader fills in, not a redirection.
     text = re.sub(r"<[A-Za-z][\w-]{0,30}(?: [\w-]{1,30})?>", "$PLACE", text)
+    text = re.sub(r"\{\{\s*([\w.]+)\s*\}\}", r"{{\1}}", text)
     lexer = shlex.shlex(text, posix=True, punctuation_chars="|&;<>()")
     lexer.whitespace_split, lexer.commenters = True, ""
     try:
@@ -261,7 +273,9 @@ def _read_statement(words: Sequence[str], variables: Mapping[str, Sequence[str]]
 
 def fill_in(word: str, known: Mapping[str, str]) -> str:
     """Return a word with the variables of a shell or of a template that are known."""
-    pattern = r"\$\{(\w+)(?::?-[^}]{0,80})?\}|\$(\w+)|\{\{\s*(\w+)\s*(?:\|[^}]{0,80})?\}\}"
+    pattern = (
+        r"\$\{(\w+)(?::?-[^}]{0,80})?\}|\$(\w+)|\{\{\s*(\w+)\s*(?:\|\s*(?:d|default|int|string)\b[^}|]{0,80})?\}\}"
+    )
     return re.sub(pattern, lambda one: known.get(one[1] or one[2] or one[3], one[0]), word)
 
 

@@ -23,6 +23,7 @@ _TAGS: Final = (
 )
 _IS_PAGE: Final = lazy_regex(r"(?i)</(p|pre|code|div|li|td|body|span|h[1-6])>")
 _ENDS: Final = lazy_regex(r"(?i)<(?:br|/p|/div|/li|/tr|/pre|/h[1-6]|/code></pre|hr)\s{0,3}/?>")
+_CODE: Final = lazy_regex(r"(?i)</?code(?:\s[^<>]{0,2000})?>")
 _CELL: Final = lazy_regex(r"(?i)</t[dh]\s{0,3}>")
 _TAG: Final = lazy_regex(rf"(?i)</?(?:{_TAGS})(?:\s[^<>]{{0,2000}})?/?>|<!--[^<>]{{0,2000}}-->")
 _UNSEEN: Final = lazy_regex(r"(?i)(<(?:script|style)\b|</(?:script|style)\s{0,3}>)")
@@ -74,6 +75,9 @@ def read_lines(text: str) -> list[Line]:
                 shown, begun = f"{before} {shown.lstrip()}", None
             else:
                 number_of = number
+            if shown.endswith("`\\"):
+                # A line break of Markdown, behind code.
+                shown = shown[:-1]
             if shown.endswith("\\") and len(shown) <= MAX_LINE and not shown.lstrip().startswith("#"):
                 begun = (number_of, shown[:-1].rstrip())
                 continue
@@ -99,7 +103,7 @@ def _shown_text(text: str) -> str:
         is_mark = _UNSEEN.match(part) is not None
         is_unseen = not part.startswith("</") if is_mark else is_unseen
         parts.append("\n" * part.count("\n") if is_unseen or is_mark else part)
-    shown = _CELL.sub(" | ", _ENDS.sub("\v", "".join(parts)))
+    shown = _CODE.sub("`", _CELL.sub(" | ", _ENDS.sub("\v", "".join(parts))))
     return _TAG.sub(lambda tag: "\n" * tag[0].count("\n"), shown)
 
 
