@@ -71,8 +71,7 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
     "observe": (
         ("advisor observe -o load.json", "the busiest disk, for 10 s"),
         ("advisor observe --unit mysqld -o db.json", "one service's requests"),
-        ("advisor observe -o load.json --target /data", "run the twin, and compare"),
-        ("advisor observe --check load.json --target /data", "compare it again"),
+        ("advisor observe --device nvme0n1 --seconds 60 -o load.json", "one disk, for a minute"),
     ),
     "limits": (
         ("advisor limits", "the ceiling of each path"),

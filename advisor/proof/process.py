@@ -64,13 +64,6 @@ class Running:
         self._process = process
         self._cpu_before = cpu_before
 
-    def list_threads(self) -> set[int]:
-        """The numbers of its threads; none after its end."""
-        try:
-            return {int(name) for name in os.listdir(f"/proc/{self._process.pid}/task")}
-        except OSError:
-            return set()
-
     def finish(self, *, timeout: float, stop: Stop, meanwhile: Callable[[], None] = lambda: None) -> EndedProcess:
         """Wait for its end. ``timeout`` in seconds is hard; ``meanwhile`` is called about ten times a second."""
         out, err, timed_out = _wait_for_end(self._process, timeout, stop, meanwhile)

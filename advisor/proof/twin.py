@@ -23,9 +23,6 @@ _FEW: Final = 50
 SIZES_BOUND: Final = 0.05
 READ_BOUND: Final = 0.02
 ORDER_BOUND: Final = 0.05
-DEPTH_BOUND: Final = 0.15
-RATE_BOUND: Final = 0.10
-LATENCY_BOUND: Final = 0.15
 MAX_LOST: Final = 0.01
 _MAX_DISCARDS: Final = 0.05
 _MAX_DEPTH: Final = 256
@@ -37,9 +34,6 @@ _REACTION_US: Final = 60.0
 """As long as an application may take, after a completion, to ask again without having waited for anything else."""
 _FIO_REACTION_US: Final = 15.0
 """What fio itself takes: it comes on top of a pause that it is asked for."""
-_CORRECTED_US: Final = 2.0
-"""What a pause has to differ by before it is corrected, and by how much a rate."""
-_CORRECTED_RATE: Final = 0.01
 _FULL_DEPTH: Final = 0.6
 _IDLE_SHARE: Final = 0.1
 _REGULAR: Final = 0.5
@@ -193,70 +187,6 @@ def _waiting_us(load: LoadFigures) -> float:
 def _think(think_us: float) -> Arrival:
     own = round(think_us - _FIO_REACTION_US)
     return Arrival("think", think_us=own) if own > 0 else Arrival()
-
-
-def correct_arrival(section: JobSection, observed: LoadFigures, twin: LoadFigures) -> JobSection | None:
-    """The job with its pauses or its rate corrected by what the twin did when it ran; None where nothing is to be
-    corrected. What fio takes for itself, and how late it wakes, differ from host to host, and only a run shows them.
-
-    A job that asks again at once gets a pause where the load took longer to ask: it stays one that waits for each
-    request, so that a gain is not hidden.
-    """
-    arrival = section.arrival
-    late_us = _pause_of(observed, section) - _pause_of(twin, section)
-    match arrival.kind:
-        case "steady" | "poisson":
-            if abs(observed.iops / twin.iops - 1) < _CORRECTED_RATE:
-                return None
-            corrected = msgspec.structs.replace(arrival, rate=arrival.rate * min(2.0, observed.iops / twin.iops))
-        case "closed" | "think" if section.depth == 1:
-            think_us = arrival.think_us + round(late_us)
-            if abs(late_us) < _CORRECTED_US or think_us < 0 or think_us == arrival.think_us:
-                return None
-            corrected = Arrival("think", think_us=think_us) if think_us else Arrival()
-        case "bursts" if abs(late_us) >= _CORRECTED_RATE * arrival.think_us and arrival.think_us + late_us >= 1:
-            corrected = msgspec.structs.replace(arrival, think_us=round(arrival.think_us + late_us))
-        case _:
-            return None
-    return msgspec.structs.replace(section, arrival=corrected)
-
-
-def list_alternatives(section: JobSection, load: LoadFigures) -> list[JobSection]:
-    """The same job with the other arrivals that ask by a clock, but for those that end fio with a fault. One that asks
-    again at once has none, as a rate in its place would hide each gain, but the depth of its mean: where the kernel
-    splits requests, p95 is more than was asked for. Where it waits for flushes, the most that was in flight: what it
-    has asked for goes on while it waits, and little of that is in flight together."""
-    if section.arrival.kind == "closed" and section.depth == 1 and section.flush_every and load.depth_max > 1:
-        return [msgspec.structs.replace(section, depth=min(_MAX_DEPTH, load.depth_max), engine="libaio")]
-    if section.arrival.kind == "closed":
-        mean = max(1, round(load.depth_mean / max(load.busy_share, 1e-9) / section.jobs))
-        shallow = msgspec.structs.replace(section, depth=mean, engine="libaio" if mean > 1 else "psync")
-        return [shallow] if mean < section.depth else []
-    others: Mapping[ArrivalKind, tuple[ArrivalKind, ...]] = {
-        "poisson": ("steady",),
-        "steady": ("poisson",),
-        "think": ("steady", "poisson"),
-    }
-    rate = max(1.0, load.iops / section.jobs)
-    depth = max(1, load.depth_max // section.jobs)
-    made = [
-        msgspec.structs.replace(
-            section, arrival=Arrival(kind, rate=rate), depth=depth, engine="libaio" if depth > 1 else "psync"
-        )
-        for kind in others.get(section.arrival.kind, ())
-    ]
-    return [one for one in made if not divides_by_zero(one)]
-
-
-def _pause_of(load: LoadFigures, section: JobSection) -> float:
-    """Microseconds between the requests of a job, or between its bursts. Of a job that thinks, the mean: it decides on
-    the requests a second, also where some pauses are much longer than most. Of one that asks at once, the median: a
-    stall is none of its pauses."""
-    if section.arrival.kind == "bursts":
-        return load.bursts.pause_us if load.bursts is not None else 0.0
-    if section.arrival.kind == "think":
-        return 1e6 * section.jobs / load.iops - _waiting_us(load)
-    return load.threads.think_us if section.jobs > 1 and load.threads is not None else load.reaction.p50_us
 
 
 def _choose_arrival(load: LoadFigures, streams: int) -> tuple[Arrival, int]:

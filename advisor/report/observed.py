@@ -1,19 +1,15 @@
-"""An observed load, its twin and the comparison of both: as text, and as a picture."""
+"""An observed load and its twin, as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Iterable
 from pathlib import Path
 
-from advisor.observe.load import DIRECTIONS, LatencyFigures, LoadFigures
+from advisor.observe.load import DIRECTIONS, LoadFigures
 from advisor.proof.pattern import JobSection
 from advisor.proof.twin import ORDER_BOUND, READ_BOUND, SIZES_BOUND
-from advisor.proof.twin_check import TwinComparison, TwinRow
 from advisor.proof.workload_file import DiskMeans, WorkloadFile, is_workload_path
-from advisor.report.html import html_environment
-from advisor.report.layout import COMMAND, HEADING, Cell, Page, Piece, Span
-from advisor.report.svg import Box, Label, Line, Picture, Polyline, Shape, log_scale, tick_words, value_ticks
+from advisor.report.layout import COMMAND, HEADING, Page, Piece, Span
 from advisor.report.units import format_binary, format_decimal
 from advisor.shell.quote import shell_quote
 
@@ -21,19 +17,15 @@ _SHOWN_SIZES = 6
 Rows = Iterable[tuple[str, Piece]]
 
 
-def twin_text(
-    found: WorkloadFile, comparison: TwinComparison | None, path: Path | None, *, width: int, color: bool
-) -> str:
-    """What was observed, the twin with its error, and the comparison where the twin has run."""
+def twin_text(found: WorkloadFile, path: Path, *, width: int, color: bool) -> str:
+    """What was observed, and the twin with its error; ``path`` is the file that it is written to."""
     page = Page(width, color=color)
     page.add(Span(found.title, HEADING), hang=2)
-    page.labelled([(label, [piece]) for label, piece in _twin_rows(found, None if comparison else path)])
-    if comparison is not None:
-        _add_comparison(page, comparison)
+    page.labelled([(label, [piece]) for label, piece in _twin_rows(found, path)])
     return page.text
 
 
-def _twin_rows(found: WorkloadFile, path: Path | None) -> Rows:
+def _twin_rows(found: WorkloadFile, path: Path) -> Rows:
     observed, error = found.observed, found.error
     if observed is not None:
         where = observed.device if observed.unit is None else f"{observed.device}, {observed.unit}"
@@ -57,13 +49,8 @@ def _twin_rows(found: WorkloadFile, path: Path | None) -> Rows:
         )
     for note in found.notes:
         yield "note", note
-    if path is not None:
-        name = shell_quote(str(path) if is_workload_path(str(path)) else f"./{path}")
-        command = f"bench --workload {name}"
-        if error is not None:
-            yield "judged", "not yet: the twin has not run"
-            command = f"observe --check {name}"
-        yield "next", Span(f"advisor {command} --target DIR", COMMAND, is_whole=True)
+    name = shell_quote(str(path) if is_workload_path(str(path)) else f"./{path}")
+    yield "next", Span(f"advisor bench --workload {name} --target DIR", COMMAND, is_whole=True)
 
 
 def _figure_rows(load: LoadFigures) -> Rows:
@@ -106,94 +93,3 @@ def _section_words(section: JobSection) -> str:
     durable = ", durable writes" if section.durable else ""
     jobs = f"{section.jobs} jobs" if section.jobs > 1 else "1 job"
     return f"fio {section.pattern}, {jobs}, depth {section.depth}: {words}{flush}{durable}"
-
-
-def _add_comparison(page: Page, comparison: TwinComparison) -> None:
-    worst = comparison.worst
-    verdict = (
-        f"Faithful: the farthest from its bound is {worst.name}, {_difference_words(worst)} of {_bound_words(worst)}"
-        if comparison.is_faithful
-        else f"Refused: {worst.name} differs by {_difference_words(worst)}, bound {_bound_words(worst)}"
-    )
-    page.blank()
-    page.add(Span(verdict, "green" if comparison.is_faithful else "bold red"), hang=2)
-    head: list[Cell] = ["", "observed", "twin", "difference", "bound"]
-    rows: list[list[Cell]] = [head]
-    for row in comparison.rows:
-        difference = _difference_words(row)
-        rows.append(
-            [
-                row.name,
-                _value_words(row, row.observed),
-                _value_words(row, row.twin),
-                difference if row.is_within else Span(f"{difference} !", "bold red"),
-                _bound_words(row),
-            ]
-        )
-    page.table(rows)
-    if comparison.others >= 0.05:
-        page.add(f"{comparison.others:.0%} of the requests on the device were not the twin's: other load.", indent=2)
-
-
-def _value_words(row: TwinRow, value: float | None) -> str:
-    formats = {"share": "{:.1%}", "depth": "{:,.1f}", "us": "{:,.0f} µs"}
-    return "" if value is None else formats.get(row.kind, "{:,.0f}").format(value)
-
-
-def _difference_words(row: TwinRow) -> str:
-    formats = {"share": "{1:.1f} points", "distance": "{0:.3f}"}
-    return formats.get(row.kind, "{0:.0%}").format(row.difference, 100 * row.difference)
-
-
-def _bound_words(row: TwinRow) -> str:
-    if row.bound is None:
-        return "not judged"
-    formats = {"share": "{1:.0f} points", "distance": "{0:g}"}
-    return formats.get(row.kind, "{0:.0%}").format(row.bound, 100 * row.bound)
-
-
-_WIDTH, _PLOT, _LEFT, _TOP = 720, 180, 60, 40
-
-
-def twin_svg(comparison: TwinComparison) -> str:
-    """Draw both distributions: latency as the share that is faster, sizes as bars by direction."""
-    shapes = [*_latency_shapes([comparison.observed.latency["all"], comparison.twin.latency["all"]])]
-    y = _TOP + _PLOT + 70
-    shapes.append(Label(_LEFT, y, "Sizes by direction; dark: observed, light: twin"))
-    y += 14
-    for name in DIRECTIONS:
-        both = [load.sizes.get(name, {}) for load in (comparison.observed, comparison.twin)]
-        shares = {size: [sizes.get(size, 0.0) for sizes in both] for size in sorted({*both[0], *both[1]}, key=int)}
-        for size, parts in shares.items():
-            if sum(parts) >= 0.01:
-                shapes.append(Label(150, y + 12, f"{name} {format_binary(int(size))}", "end"))
-                shapes += [
-                    Box(160, y + 8 * at, (_WIDTH - 200) * share, 7, look)
-                    for at, (look, share) in enumerate(zip(("ob", "tb"), parts, strict=True))
-                ]
-                y += 22
-    title = "Faithful twin" if comparison.is_faithful else "Twin beyond its bounds"
-    drawn = Picture("twin", round(y + 10), shapes, title, width=_WIDTH)
-    return html_environment().get_template("twin.svg.j2").render(drawn=drawn)
-
-
-def _latency_shapes(both: Sequence[LatencyFigures]) -> Iterable[Shape]:
-    bottom, right = _TOP + _PLOT, _WIDTH - 20
-    scale = log_scale([float(key) for latency in both for key in latency.bins], _LEFT, right)
-    yield Label(_LEFT, 20, "Share of requests that are faster than …; solid: observed, dashed: twin")
-    for share in (0, 0.25, 0.5, 0.75, 0.99):
-        y = bottom - _PLOT * share
-        yield Line(_LEFT, y, right, y, "grid")
-        yield Label(_LEFT - 6, y + 4, f"{share:.0%}", "end")
-    for value in value_ticks(scale, 8):
-        yield Label(scale.at(value), bottom + 18, f"{tick_words(value)} µs", "middle")
-    for look, latency in zip("ot", both, strict=True):
-        keys = sorted(latency.bins, key=float)
-        total = sum(latency.bins.values()) or 1
-        passed = accumulate(latency.bins[key] for key in keys)
-        points = [
-            (scale.at(float(key)), bottom - _PLOT * count / total) for key, count in zip(keys, passed, strict=True)
-        ]
-        if points:
-            stairs = [point for (_, y), (x, below) in pairwise(points) for point in ((x, y), (x, below))]
-            yield Polyline([(points[0][0], bottom), *stairs], look)

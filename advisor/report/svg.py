@@ -96,15 +96,7 @@ class Badge(msgspec.Struct, frozen=True):
         return 7.0 + 7 * len(str(self.number))
 
 
-class Polyline(msgspec.Struct, frozen=True):
-    """A line through several points."""
-
-    points: Sequence[tuple[float, float]]
-    look: str
-    kind: ClassVar[str] = "polyline"
-
-
-Shape = Line | Box | Mark | Label | Badge | Polyline
+Shape = Line | Box | Mark | Label | Badge
 
 
 class Picture(msgspec.Struct, frozen=True):

@@ -13,19 +13,8 @@ from advisor.operations.files import check_output
 from advisor.proof.pattern import JobSection
 from advisor.proof.workload_file import WorkloadFile, encode_workload
 from tests.cli.inside import call_inside
-from tests.proof.conftest import disk
-
-__all__ = ["disk"]
 
 LOAD = WorkloadFile(title="Twin of all on sda", sections=(JobSection("twin", "randread", 8192, depth=4),))
-
-
-def test_a_target_is_looked_at_before_a_twin_is_said_to_run(tmp_path: Path) -> None:
-    place = tmp_path / "load.json"
-    place.write_bytes(encode_workload(LOAD))
-    done = call_inside("observe", "--check", place, "--target", tmp_path / "none")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"advisor: --target {tmp_path}/none: not a directory")
 
 
 def test_a_place_that_cannot_be_written_to_is_found_before(tmp_path: Path) -> None:
@@ -36,15 +25,6 @@ def test_a_place_that_cannot_be_written_to_is_found_before(tmp_path: Path) -> No
     assert caught.value.message.startswith("/sys/kernel/load.json: ")
     check_output(tmp_path / "load.json")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_from_counters_cannot_be_compared(disk: Path) -> None:
-    place = disk / "load.json"
-    place.write_bytes(encode_workload(LOAD))
-    done = call_inside("observe", "--check", place, "--target", disk)
-    assert done.returncode == 3
-    assert "no figures of single requests" in done.stderr
-    assert list(disk.iterdir()) == [place]
 
 
 def test_a_workload_file_is_recommended_for(tmp_path: Path) -> None:
