@@ -10,6 +10,7 @@ import msgspec
 from advisor.errors import AdvisorError, PermissionDeniedError, UsageError
 from advisor.facts.host_facts import Facts, scan
 from advisor.facts.services import Service, read_services
+from advisor.facts.settings.value import is_text_key
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host
 from advisor.importers.conflicts import writers_beside_plan
@@ -34,7 +35,6 @@ from advisor.transaction.layers import ownership_of, replacement_notes
 from advisor.tunables.catalogue import find_kind
 from advisor.tunables.irq import explain_absent_cpus
 from advisor.tunables.sysctl import Sysctl, sysctl_path
-from advisor.tunables.sysctl_value import is_text_key
 from advisor.tunables.tunable import NUMBERS
 
 Asked = Sequence[str | RequestedProfile]

@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 
 from advisor.facts.printable import printable
+from advisor.facts.settings import KEYS
 from advisor.facts.sysctl_files import SysctlSource, is_pattern, key_path, list_files, parse_sysctl_file
-from advisor.facts.sysctl_keys import KEYS
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 

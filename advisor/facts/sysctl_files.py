@@ -16,7 +16,7 @@ import re
 import msgspec
 
 from advisor.facts.printable import printable
-from advisor.facts.sysctl_keys import refusal
+from advisor.facts.settings.value import refusal
 from advisor.host import Host, Missing
 
 DIRECTORIES = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")

@@ -12,8 +12,8 @@ from typing import Final, TypeVar
 from advisor.facts.disks import Disk
 from advisor.facts.host_facts import Facts, scan
 from advisor.facts.links import Link
+from advisor.facts.settings import find_setting
 from advisor.host import Host, Missing, observe
-from advisor.host.patterns import lazy_regex
 from advisor.importers.aliases import without_rivals
 from advisor.importers.growing import is_growing, lowered_fields
 from advisor.importers.made import SourceLine
@@ -26,12 +26,6 @@ from advisor.tunables import parse_tunable
 T = TypeVar("T")
 K = TypeVar("K")
 
-# Figures that the kernel works out from the size of memory when it starts (mm/page_alloc.c, net/ipv4/tcp.c …).
-_BY_MEMORY: Final = lazy_regex(
-    r"net\.ipv4\.(tcp|udp)_mem|vm\.min_free_kbytes|vm\.nr_(overcommit_)?hugepages|fs\.file-max|kernel\.threads-max"
-    r"|net\.ipv4\.tcp_max_(syn_backlog|tw_buckets)"
-)
-_COUNTERS: Final = frozenset({"fs.aio-nr"})
 _QUEUE: Final = (
     "scheduler",
     "read_ahead_kb",
@@ -99,13 +93,14 @@ class _Comparison:
     def _sysctl_setting(self, key: str, value: str) -> ImportedSetting:
         line = self._source_line("sysctl", key, value)
         own = self._ours.sysctl.get(key)
-        if key in _COUNTERS:
+        setting = find_setting(key)
+        if setting is not None and setting.is_counter:
             return line.ignored("it counts, and is nobody's setting")
         if own is None:
             return line.ignored("this host's kernel has no such key, or does not show it")
         if own == value:
             return line.ignored("it is the same here")
-        if _BY_MEMORY.fullmatch(key) and not self._is_as_large():
+        if _is_by_memory(key) and not self._is_as_large():
             return line.manual("the kernel works it out from the memory, of which the two hosts have not the same")
         if self._is_meant and is_growing(key):
             # A limit or a buffer as it comes over in intent: never less than this host has.
@@ -122,7 +117,7 @@ class _Comparison:
         for key, value in sorted(self._theirs.sysctl.items()):
             own = self._ours.sysctl.get(key)
             lower = lowered_fields(own, value) if own is not None and is_growing(key) else ()
-            if lower and (self._is_as_large() or not _BY_MEMORY.fullmatch(key)):
+            if lower and (self._is_as_large() or not _is_by_memory(key)):
                 yield ImportDifference(
                     kind="lowers",
                     section="sysctl",
@@ -217,6 +212,12 @@ class _Comparison:
         identity, only = f"link:{{link}}:ring.{key}", Only(drivers=(driver,))
         sense: FieldSense = "at-least" if self._is_meant else "exactly"
         return line.wanted(identity, value, sense=sense, for_each="links", only=only)
+
+
+def _is_by_memory(key: str) -> bool:
+    """Whether the kernel works the figure out from the size of memory, or it is a part of the memory."""
+    setting = find_setting(key)
+    return setting is not None and (setting.derived_from.startswith("memory:") or "Hugepagesize" in setting.unit)
 
 
 def _more_than(own: str) -> str:

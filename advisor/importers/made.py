@@ -8,11 +8,11 @@ from typing import Final
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.facts.settings.value import to_canonical
 from advisor.host.patterns import lazy_regex
 from advisor.importers.records import Departure, ImportedSense, ImportedSetting
 from advisor.profiles.profile import ForEach, Only
 from advisor.tunables import Tunable, parse_tunable
-from advisor.tunables.sysctl_value import to_canonical
 
 _PLACE: Final = lazy_regex(r"\{\w*\}")
 _EXAMPLES: Final = {"{disk}": "sda", "{array}": "md0", "{link}": "eth0"}

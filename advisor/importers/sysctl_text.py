@@ -9,8 +9,8 @@ from typing import Final
 
 from advisor.errors import InvalidInputError
 from advisor.facts.printable import printable
+from advisor.facts.settings.value import kernel_number, out_of_bounds, refusal
 from advisor.facts.sysctl_files import SysctlSource, is_pattern, key_path, parse_sysctl_file
-from advisor.facts.sysctl_keys import kernel_number, refusal
 from advisor.host import Host, Missing
 from advisor.host.input_files import open_given
 from advisor.host.missing import from_os_error
@@ -22,7 +22,6 @@ from advisor.importers.to_profile import profile_name
 from advisor.importers.tuned.differences import find_lowering
 from advisor.importers.tuned.ini import MAX_BYTES, decode_text
 from advisor.importers.tuned.plugin_files import match_files
-from advisor.tunables.sysctl_value import out_of_bounds
 
 _MAX_FILES: Final = 500
 _MAX_KEYS: Final = 512

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.facts.settings import find_setting
 from advisor.host import Host, observe
 from advisor.host.patterns import lazy_regex
 from advisor.profiles.profile import Parameter, Profile, Wanted, load, profile_paths
@@ -16,7 +17,6 @@ from advisor.profiles.requested import load_requested
 from advisor.profiles.single_values import is_line_about
 from advisor.proof.tuning_arms import Offer
 from advisor.tunables import parse_tunable
-from advisor.tunables.sysctl_value import documented_bounds
 
 MAX_VALUES: Final = 16
 """Of one range."""
@@ -108,9 +108,9 @@ def cited_limits(tunable: str, host: Host) -> Iterable[CitedLimit]:
     """Yield the limits of a tunable of one number: those that the kernel documents, those of the parameter by which a
     profile sets it, and the numbers between the present one and those that profiles set."""
     key = tunable.removeprefix("sysctl:")
-    documented = documented_bounds(key) if key != tunable else None
-    if documented is not None and documented.high is not None:
-        yield CitedLimit(documented.low, documented.high, documented.source)
+    setting = find_setting(key) if key != tunable else None
+    if setting is not None and setting.low is not None and setting.high is not None:
+        yield CitedLimit(setting.low, setting.high, setting.bounds_source)
     lines = [
         (profile, line)
         for profile in map(load, profile_paths())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from advisor.facts.host_facts import Facts
+from advisor.facts.settings.value import to_canonical
 from advisor.facts.sysctl import SysctlOrigin, SysctlSource
 from advisor.host import Missing
 from advisor.planning.aliases import find_rivals, reads_later, renumbered_irqs, twin_notes, twin_obstacle
@@ -28,7 +29,6 @@ from advisor.tunables.link_mtu import LinkMtu
 from advisor.tunables.preflight import SideEffect, bind_probe, bind_steps
 from advisor.tunables.sysctl import Sysctl
 from advisor.tunables.sysctl_group import disables_ipv6
-from advisor.tunables.sysctl_value import to_canonical
 from advisor.tunables.tunable import Sense
 
 

@@ -15,8 +15,8 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.facts.settings import KEYS
 from advisor.facts.sysctl_files import dotted_key
-from advisor.facts.sysctl_keys import KEYS
 from advisor.host.patterns import lazy_regex
 from advisor.profiles.profile import Profile, ProofDeclaration, Wanted, load, profile_paths
 from advisor.rules.remedy import SIGNS

@@ -9,7 +9,7 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.errors import UsageError, near_names
-from advisor.facts.sysctl_keys import KEYS
+from advisor.facts.settings import KEYS
 from advisor.profiles.profile import Profile, Wanted, load, profile_paths
 from advisor.profiles.single_values import is_line_about, known_ids, nearest_ids, with_kind
 from advisor.report.layout import Page, Span

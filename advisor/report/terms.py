@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from advisor.facts.settings import find_setting
 from advisor.planning.records import Change
 from advisor.report.layout import counted
 from advisor.report.units import cpu_text, format_binary
@@ -73,8 +74,8 @@ def human_change(identity: str, before: str, after: str) -> str:
 
 
 def _is_in_bytes(identity: str) -> bool:
-    kind = find_kind(identity)
-    return kind is not None and bool(kind.in_bytes) and bool(re.fullmatch(kind.in_bytes, short_name(identity)))
+    setting = find_setting(identity.removeprefix("sysctl:"))
+    return setting is not None and setting.is_in_bytes
 
 
 def restart_commands(changes: Iterable[Change]) -> tuple[str, ...]:

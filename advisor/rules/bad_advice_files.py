@@ -1,16 +1,21 @@
-"""Bad advice in fstab, udev rules, multipath.conf, start-up scripts and other files outside sysctl.d."""
+"""Bad advice in fstab, udev rules, multipath.conf, start-up scripts and other files outside sysctl.d.
+
+Each rule names the lines that follow the advice (file and line), what is wrong with them, and what to do instead.
+docs/advice.md lists all of it, with what files do not show.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from advisor.facts.host_facts import Facts
+import msgspec
+
 from advisor.facts.site_settings import SiteSetting
 from advisor.host.numbers import is_count
 from advisor.rules import contradictions, sources
-from advisor.rules.bad_advice import BadAdvice, Line, Lines
 from advisor.rules.queries import kernel_version
-from advisor.rules.remedy import RunShell, SetTunable
+from advisor.rules.remedy import Decide, Remedy, RunShell, SetTunable, edit_file
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, Rule, Severity, register
 
 ORDER = 270
 
@@ -26,13 +31,82 @@ _OFFLOADS = frozenset(
 )
 
 
+Lines = Callable[[Facts], Iterable[tuple[str, SiteSetting]]]
+"""The lines of a host that follow the advice, each with a text of it; none where nobody followed it."""
+
+Better = Callable[[Facts, SiteSetting], Remedy | None]
+"""What to set in place of a line's value; None where nothing is to be set."""
+
+
+class BadAdvice(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of advice: the fields of `Rule`, ``instead``: what to do, ``lines``, which finds who follows it, and what
+    is ``better`` than such a line.
+
+    ``intent`` marks one that is right for some programs and wrong for others.
+    """
+
+    id: str
+    title: str
+    what: str
+    why: str
+    instead: str
+    helps_when: str
+    hurts_when: str
+    sources: tuple[str, ...]
+    lines: Lines
+    better: Better = lambda *_: None
+    severity: Severity = "advice"
+    intent: bool = False
+    contradictions: tuple[str, ...] = ()
+
+    def register(self) -> None:
+        """Adds the rule that fires where ``lines`` finds any."""
+
+        def judge(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
+            found = dict(self.lines(facts))
+            if not found:
+                return None
+            return made.found(
+                why=self.why,
+                evidence={"detail": tuple(found)},
+                remedy=(
+                    Decide(self.instead),
+                    *dict.fromkeys(one for line in found.values() if (one := _open_line(line))),
+                    *(new for line in found.values() if (new := self.better(facts, line))),
+                ),
+                intent=self.intent,
+            )
+
+        made = register(
+            Rule(
+                id=self.id,
+                severity=self.severity,
+                title=self.title,
+                what=self.what,
+                why=self.why,
+                helps_when=self.helps_when,
+                hurts_when=self.hurts_when,
+                sources=self.sources,
+                function=judge,
+                module=__name__,
+                contradictions=self.contradictions,
+            )
+        )
+
+
+def _open_line(line: SiteSetting) -> RunShell | None:
+    """A line may go on, or share itself with what is right."""
+    is_text = line.path.startswith("/etc/") and not line.path.endswith(".service")
+    return edit_file(line.path, line.line, f"change line {line.line} of {line.path}") if is_text else None
+
+
 def _describe_setting(one: SiteSetting) -> str:
     said = f"{one.path}:{one.line}: {one.key}" + (f" = {one.value}" if one.value else "")
     return f"{said} for {one.scope}" if one.scope and one.scope != one.key else said
 
 
 def _matching_settings(is_bad: Callable[[Facts, SiteSetting], bool]) -> Lines:
-    def lines(facts: Facts) -> Iterator[tuple[str, Line]]:
+    def lines(facts: Facts) -> Iterator[tuple[str, SiteSetting]]:
         return ((_describe_setting(one), one) for one in facts.site_settings if is_bad(facts, one))
 
     return lines
@@ -203,9 +277,7 @@ ROWS = (
         why="It runs once, after the network is up, and the link's manager knows nothing of it: the next reconnect "
         "resets it.",
         instead="let the link's own manager keep the MTU, and delete the line",
-        better=lambda _, line: (
-            SetTunable(f"link:{line.scope}:mtu", line.value) if isinstance(line, SiteSetting) and line.scope else None
-        ),
+        better=lambda _, line: SetTunable(f"link:{line.scope}:mtu", line.value) if line.scope else None,
         helps_when="The link ever goes down and up again.",
         hurts_when="The script and the manager then both set it: delete the line when the manager does.",
         sources=(sources.IP_LINK, sources.WHITE_PAPER),
@@ -225,4 +297,4 @@ ROWS = (
 )
 
 for _row in ROWS:
-    _row.register(__name__)
+    _row.register()

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from advisor.facts.settings.network import raise_maximum
 from advisor.host.numbers import count_noun
 from advisor.rules import contradictions, sources
 from advisor.rules.llt_path import DATAGRAMS, over_ethernet, private_carriers, private_links, stays_local
 from advisor.rules.mtu import ETHERNET_MTU, LLT_UDP_MTU
 from advisor.rules.queries import NETWORK_BUFFERS, by_name, is_physical, is_up, links_below, sysctl_numbers
-from advisor.rules.remedy import INITIAL_SIZES, Decide, PlanProfile, Remedy, RunShell, raise_maximum, set_sysctl
+from advisor.rules.remedy import Decide, PlanProfile, Remedy, RunShell, set_sysctl
 from advisor.rules.rule import DeclaredWorkload, Evidence, Facts, Finding, Severity, rule
 
 ORDER = 20
@@ -221,9 +222,7 @@ def _plan_buffers(facts: Facts, size: int | None, keys: Iterable[str]) -> PlanPr
         if key.endswith("_default"):
             every[key.replace("_default", "_max")] = None
         every[key] = None
-    sizes = {
-        key: raise_maximum(key, sysctl_numbers(facts, key), wanted) if key in INITIAL_SIZES else wanted for key in every
-    }
+    sizes = {key: raise_maximum(key, sysctl_numbers(facts, key), wanted) if key in _TCP else wanted for key in every}
     only = tuple(set_sysctl(key, value, "at-least") for key, value in sizes.items())
     return PlanProfile(NETWORK_BUFFERS, (("bytes", str(size)),) if size else (), only)
 

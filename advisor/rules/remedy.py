@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Final, Literal
 
@@ -19,8 +19,6 @@ _OPERATOR_TEXTS: Final[Mapping[Operator, str]] = {"exactly": "to", "at-least": "
 _SHOWN: Final = 6
 _BEEGFS_FILE: Final = lazy_regex(r"/etc/beegfs/([\w-]+\.d/)?beegfs-[\w-]+\.conf", re.ASCII)
 """Files whose keys are tunables (`advisor.tunables.file`)."""
-INITIAL_SIZES: Final[Mapping[str, int]] = {"net.ipv4.tcp_rmem": 131_072, "net.ipv4.tcp_wmem": 16_384}
-"""What a connection begins with, by the kernel's own default, in bytes (Documentation/networking/ip-sysctl.rst)."""
 
 
 class SetTunable(msgspec.Struct, frozen=True, tag="set-tunable", tag_field="kind"):
@@ -77,15 +75,6 @@ RemedyPart = Remedy | str
 def set_sysctl(key: str, value: object, operator: Operator = "exactly") -> SetTunable:
     """A sysctl set to a value, or to the numbers of a tuple."""
     return SetTunable(f"sysctl:{key}", " ".join(map(str, value)) if isinstance(value, tuple) else str(value), operator)
-
-
-def raise_maximum(key: str, values: Sequence[int], maximum: int) -> tuple[int, int, int]:
-    """Minimum, default and maximum of tcp_rmem or tcp_wmem with at least this maximum, each at least the one before it
-    and none below ``values``; the kernel's own where those are no such three, or the default is below the minimum."""
-    low, initial, most = values if len(values) == 3 else (4096, 0, 0)
-    if initial < low:
-        initial = max(low, INITIAL_SIZES[key])
-    return low, initial, max(initial, most, maximum)
 
 
 def to_remedy(parts: RemedyPart | Iterable[RemedyPart]) -> tuple[Remedy, ...]:

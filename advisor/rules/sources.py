@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
-WHITE_PAPER = "Veritas InfoScale 7.4.2 for RHEL on AWS, performance test white paper (2020)"
+from advisor.facts.settings.sources import BEEGFS_STORAGE as BEEGFS_STORAGE
+from advisor.facts.settings.sources import DELL_BEEGFS as DELL_BEEGFS
+from advisor.facts.settings.sources import ENA as ENA
+from advisor.facts.settings.sources import HUGETLB as HUGETLB
+from advisor.facts.settings.sources import IP_SYSCTL as IP_SYSCTL
+from advisor.facts.settings.sources import MD as MD
+from advisor.facts.settings.sources import MEASURED_DEFAULTS as MEASURED_DEFAULTS
+from advisor.facts.settings.sources import MEASURED_UDP as MEASURED_UDP
+from advisor.facts.settings.sources import NETAPP_BEEGFS as NETAPP_BEEGFS
+from advisor.facts.settings.sources import OLD_IXGB as OLD_IXGB
+from advisor.facts.settings.sources import RFC_TCP_OPTIONS as RFC_TCP_OPTIONS
+from advisor.facts.settings.sources import SCALING as SCALING
+from advisor.facts.settings.sources import SOCKET as SOCKET
+from advisor.facts.settings.sources import SYSCTL_FS as SYSCTL_FS
+from advisor.facts.settings.sources import SYSCTL_KERNEL as SYSCTL_KERNEL
+from advisor.facts.settings.sources import SYSCTL_NET as SYSCTL_NET
+from advisor.facts.settings.sources import TCP as TCP
+from advisor.facts.settings.sources import TUNED_MSSQL as TUNED_MSSQL
+from advisor.facts.settings.sources import TUNING_NOTES as TUNING_NOTES
+from advisor.facts.settings.sources import VM as VM
+from advisor.facts.settings.sources import WHITE_PAPER as WHITE_PAPER
+
 VXVM_GUIDE = "Veritas Volume Manager 5.0 Administrator's Guide: dirty region logging, striping, vxsnap prepare"
 VXFS_GUIDE = "Veritas File System 5.0 Administrator's Guide: tuning I/O, read_pref_io and read_nstream on stripes"
 VCS_FLOW = "Veritas Cluster Server Administrator's Guide 7.0 for Linux, LLT flow control tunables"
@@ -11,17 +32,11 @@ VCS_TIMERS = "Veritas Cluster Server Administrator's Guide 7.0 for Linux, LLT ti
 VCS_LINKS = "Veritas Cluster Server Administrator's Guide, private links: two that fail independently"
 LLTCONFIG = "lltconfig(1M), InfoScale 7.4.3 for Linux"
 KEEP_DEFAULTS = "Red Hat Enterprise Linux 6 Performance Tuning Guide: do not adjust defaults without need"
-SYSCTL_NET = "Linux kernel documentation, admin-guide/sysctl/net"
-SYSCTL_KERNEL = "Linux kernel documentation, admin-guide/sysctl/kernel"
-IP_SYSCTL = "Linux kernel documentation, networking/ip-sysctl"
-SCALING = "Linux kernel documentation, networking/scaling"
 SNMP_COUNTER = "Linux kernel documentation, networking/snmp_counter"
 BONDING = "Linux kernel documentation, networking/bonding"
-MD = "Linux kernel documentation, admin-guide/md"
 BFQ = "Linux kernel documentation, block/bfq-iosched"
 PCI_SYSFS = "Linux kernel documentation, ABI/testing/sysfs-bus-pci"
 PCIE_BANDWIDTH = "Linux kernel, pcie_bandwidth_available(): the narrowest hop between a device and the root"
-SOCKET = "socket(7)"
 SYSCTL_D = "sysctl.d(5)"
 XFS = "xfs(5), mkfs.xfs(8)"
 MKE2FS = "mke2fs(8), tune2fs(8)"
@@ -29,22 +44,15 @@ AWS_MTU = "Amazon EC2 user guide, network MTU"
 AWS_EBS_RAID = "Amazon EBS user guide, RAID configuration"
 AWS_EBS_QUOTAS = "Amazon EBS user guide, quotas: provisioned IOPS and storage of each volume type in a region"
 AWS_EBS_NVME = "Amazon EBS user guide, NVMe volumes: I/O operation timeout"
-ENA = "ENA Linux driver best practices (amzn-drivers)"
 GCP_MTU = "Google Cloud VPC documentation, MTU"
-DELL_BEEGFS = "Dell EMC Ready Solution for HPC BeeGFS storage: two-socket servers with 24 NVMe drives"
 IRIS_GP3 = "InterSystems IRIS on EBS gp3 and io2 Block Express volumes, LVM striping"
 IRIS_CPF = "InterSystems Configuration Parameter File Reference: globals, routines, gmheap, memlock"
 IRIS_JOURNAL = "InterSystems Data Integrity Guide, journaling best practices"
-BEEGFS_STORAGE = "BeeGFS documentation, storage server tuning"
 RFC_BDP = "RFC 7323 (bandwidth × delay)"
-RFC_TCP_OPTIONS = "RFC 7323 (window scaling, timestamps) and RFC 2018 (selective acknowledgement)"
 MEASURED_MTU = "Measured on Linux 6.18: TCP passes an MTU mismatch unnoticed, datagrams vanish without an error"
 MEASURED_COUNTS = "Measured on Linux 6.18: connections counted in a network namespace"
-MEASURED_UDP = "Measured on Linux 6.18: datagrams of 8,192 bytes that a socket buffer holds"
 MEASURED_VXLAN = "Measured on Linux 6.18: a VXLAN link keeps 8950 after its underlay falls to 1500"
 MEASURED_QUOTES = "Measured with procps 4.0.2 and systemd 252: a quoted triple is refused with EINVAL"
-TCP = "tcp(7)"
-VM = "Linux kernel documentation, admin-guide/sysctl/vm"
 KERNEL_XFS = "Linux kernel documentation, admin-guide/xfs: nobarrier was removed in Linux 4.19"
 KERNEL_EXT4 = "Linux kernel documentation, admin-guide/ext4: barriers"
 BLOCK_SYSFS = "Linux kernel documentation, ABI/stable/sysfs-block"
@@ -54,14 +62,7 @@ BLOCK_STAT = "Linux kernel documentation, block/stat.rst"
 DM_ROUND_ROBIN = "Linux kernel, drivers/md/dm-round-robin.c: rr_add_path, repeat_count"
 BEEGFS_META = "BeeGFS metadata server configuration file: tuneTargetChooser"
 BEEGFS_NETWORK = "BeeGFS documentation, network tuning"
-NETAPP_BEEGFS = "NetApp Ansible roles for BeeGFS"
 TUNED_ORACLE = "TuneD profiles oracle (never) and mssql (always)"
-TUNED_MSSQL = "TuneD profile mssql: vm.dirty_ratio 80"
-OLD_IXGB = "Intel ixgb driver README of the 2000s, copied on into many guides"
-TUNING_NOTES = "Tuning notes for 10 Gbit/s links as they are passed on in public gists"
-MEASURED_DEFAULTS = (
-    "Measured on Linux 6.18: rmem_max 4,194,304; tcp_rmem 4096 131072 33554432; tcp_wmem up to 4,194,304"
-)
 IP_LINK = "ip-link(8), systemd.link(5)"
 RED_HAT_RP_FILTER = "Red Hat knowledge base, solution 53031: rp_filter 2 on hosts with several links"
 RED_HAT_SCHEDULER = "Red Hat Enterprise Linux 10 documentation: the disk scheduler, set automatically"
@@ -78,7 +79,6 @@ AWS_MTU_2023 = "Amazon EC2 user guide of May 2023, network MTU"
 AWS_EBS_OPTIMIZED = "Amazon EC2 user guide, EBS-optimized instances"
 AWS_HDD = "Amazon EBS user guide, HDD volumes: 1 MiB of read-ahead for streams"
 TRANSHUGE = "Linux kernel documentation, admin-guide/mm/transhuge"
-HUGETLB = "Linux kernel documentation, admin-guide/mm/hugetlbpage"
 SEGMENTATION = "Linux kernel documentation, networking/segmentation-offloads"
 BEEGFS_STORAGE_CONF = "BeeGFS storage server configuration file: workers, buffers, connections and interfaces"
 BEEGFS_UNITS = "BeeGFS systemd unit beegfs-storage@.service: an instance reads /etc/beegfs/INSTANCE.d"
@@ -90,7 +90,6 @@ SYSTEMD_EXEC = "systemd.exec(5)"
 STATISTICS = "Linux kernel documentation, networking/statistics"
 MEASURED_IPV6 = "Measured on Linux 6.18: below an MTU of 1280 the IPv6 addresses of a link are gone for good"
 MDADM = "mdadm(8)"
-SYSCTL_FS = "Linux kernel documentation, admin-guide/sysctl/fs: aio-nr, aio-max-nr, file-nr, file-max"
 SCYLLA_AIO = "ScyllaDB, dist/common/sysctl.d/99-scylla-aio.conf: fs.aio-max-nr"
 PCP_FILES = "Performance Co-Pilot, pmieconf filesys.vfs_files: more than 80 % of the file handles"
 NETDATA_MEMORY = "Netdata, health.d/memory.conf: corrupted memory, ECC errors"

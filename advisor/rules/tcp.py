@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from advisor.facts.settings.network import raise_maximum
 from advisor.rules import sources
-from advisor.rules.bad_advice import bad_lines
 from advisor.rules.mtu import ETHERNET_MTU
 from advisor.rules.queries import (
     by_name,
@@ -17,7 +17,7 @@ from advisor.rules.queries import (
     sysctl_number,
     sysctl_numbers,
 )
-from advisor.rules.remedy import RunShell, SetTunable, raise_maximum, set_sysctl
+from advisor.rules.remedy import RunShell, SetTunable, set_sysctl
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 from advisor.rules.storage_path import crosses_network
 
@@ -159,47 +159,6 @@ def initial_window(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
             "net.ipv4.tcp_rmem",
             raise_maximum("net.ipv4.tcp_rmem", (values[0], _INITIAL_BYTES, values[2]), _INITIAL_BYTES),
         ),
-    )
-
-
-_SWITCHES = {
-    "net.ipv4.tcp_window_scaling": "Without window scaling a window is 64 KiB at most: 524 Mbit/s at a round trip of 1 "
-    "ms, whatever the link carries.",
-    "net.ipv4.tcp_sack": "Without selective acknowledgements a second loss in a window waits for a round trip of its "
-    "own.",
-    "net.ipv4.tcp_timestamps": "Without timestamps round trips are measured badly, and old segments can pass for new "
-    "ones at high speed.",
-}
-"""Features of TCP that are 1 by default, and what is lost with 0."""
-
-
-@rule(
-    id="network.tcp-switched-off",
-    severity="warning",
-    title="Features of TCP that speed needs are switched off",
-    what="tcp_window_scaling, tcp_sack and tcp_timestamps that are 0 now and that no sysctl file sets to 0 "
-    "(advice.tcp-sack-off and advice.tcp-window-scaling-off name the lines of those that do).",
-    why="Both ends have to offer a feature when a connection begins; each is 1 by default in every kernel.",
-    helps_when="Links of 1 Gbit/s and more, any loss on the path, and round trips of a millisecond and more.",
-    hurts_when="A firewall on the path drops or rewrites TCP options. On Amazon's ENA, headers above 96 bytes cost "
-    "speed, and timestamps take 12.",
-    sources=(sources.IP_SYSCTL, sources.RFC_TCP_OPTIONS, sources.ENA),
-)
-def switched_off(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    off = [
-        key
-        for key in _SWITCHES
-        if sysctl_number(facts, key) == 0 and not bad_lines(facts, key, lambda line: line.value.strip() == "0")
-    ]
-    if not off:
-        return None
-    names = ", ".join(key.rpartition(".")[2] for key in off)
-    return switched_off.found(
-        severity="warning" if "net.ipv4.tcp_window_scaling" in off else "advice",
-        title=f"TCP runs with {names} switched off",
-        why=" ".join(_SWITCHES[key] for key in off),
-        evidence=dict.fromkeys(off, 0),
-        remedy=[set_sysctl(key, 1) for key in off],
     )
 
 

@@ -12,6 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import Final
 
+from advisor.facts.settings import find_setting
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.kind import Kind, Namespace
 from advisor.tunables.tunable import Tunable, UnknownIdError
@@ -46,6 +47,9 @@ def namespace_of(identity: str) -> Namespace | None:
 
 def is_slow(identity: str) -> bool:
     """Whether the effect of a value builds up over minutes, as that of caches and of the placement of pages does."""
+    setting = find_setting(identity.removeprefix("sysctl:"))
+    if setting is not None:
+        return setting.is_slow
     kind = find_kind(identity)
     return kind is not None and re.fullmatch(kind.slow, identity.partition(":")[2]) is not None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from advisor.facts.settings import find_setting
 from advisor.tunables.catalogue import find_kind
 from advisor.tunables.kind import NOT_MEASURED
 
@@ -16,6 +17,9 @@ def hurts_when(tunable: str, value: str) -> str:
 
 def find_harm(tunable: str, value: str) -> str | None:
     """When this value of a tunable does harm; None where that is not known."""
+    if tunable.startswith("sysctl:"):
+        setting = find_setting(tunable.removeprefix("sysctl:"))
+        return (setting.harm_of(value) or None) if setting else None
     kind, both = find_kind(tunable), f"{tunable.partition(':')[2]} {value}"
     return (
         next((words for pattern, words in kind.harms if re.fullmatch(pattern, both, re.DOTALL)), None) if kind else None

@@ -80,8 +80,6 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     harm_otherwise: str = NOT_MEASURED
     slow: str = ""
     """Pattern of what acts on caches, reclaim or the placement of pages: its effect builds up over minutes."""
-    in_bytes: str = ""
-    """Pattern of the ids whose values are bytes and are shown as KiB or MiB."""
     example_files: Callable[[Tunable], Mapping[str, bytes]] = no_files
     """Files of a host on which the tunable can be persisted, for the docs."""
     devices: Callable[[Host], Iterable[str]] = no_devices

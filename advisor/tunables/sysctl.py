@@ -10,7 +10,9 @@ import msgspec
 
 from advisor.facts.listeners import LISTENERS
 from advisor.facts.memory import parse_meminfo
-from advisor.facts.sysctl_keys import WORDS, refusal
+from advisor.facts.settings import find_setting
+from advisor.facts.settings.record import Setting
+from advisor.facts.settings.value import explain_fields, is_text_key, out_of_bounds, refusal, to_canonical
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observe
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
@@ -23,15 +25,7 @@ from advisor.tunables.programs import refused_sysctl
 from advisor.tunables.sysctl_group import group_of, twin_of
 from advisor.tunables.sysctl_limits import judge_on_host
 from advisor.tunables.sysctl_namespaces import NAMESPACES
-from advisor.tunables.sysctl_value import explain_fields, out_of_bounds, to_canonical
 from advisor.tunables.tunable import NUMBERS, DirectValue, Effect, RefusedIdError, UnknownIdError
-
-# Read by the kernel when a socket is made, connects or begins to listen (somaxconn bounds the queue at listen(2)), so
-# sockets that exist keep what they have (tcp(7), socket(7)).
-_AT_SOCKET_CREATION = lazy_regex(
-    r"net\.core\.([rw]mem_(default|max)|somaxconn)"
-    r"|net\.ipv4\.tcp_([rw]mem|congestion_control|timestamps|sack|window_scaling|ecn|fastopen)"
-)
 
 
 def sysctl_path(key: str) -> str:
@@ -70,19 +64,21 @@ class Sysctl(DirectValue, frozen=True):
         return cls(rest)
 
     @property
+    def setting(self) -> Setting | None:
+        """The record of the key; None for one that is unknown here."""
+        return find_setting(self.key)
+
+    @property
     def takes_effect(self) -> Effect:
-        # Attached when a link is first brought up, and kept then (net/sched/sch_generic.c: dev_activate).
-        if self.key == "net.core.default_qdisc":
-            return "new-links"
-        return "new-sockets" if _AT_SOCKET_CREATION.fullmatch(self.key) else "now"
+        return self.setting.takes_effect if self.setting else "now"
 
     def can_read(self, live: str) -> bool:
-        return self.key in WORDS or NUMBERS.fullmatch(live) is not None
+        return is_text_key(self.key) or NUMBERS.fullmatch(live) is not None
 
     @property
     def is_pool(self) -> bool:
         """Whether each who needs some of it needs them for itself, so that two wishes add up."""
-        return self.key in ("vm.nr_hugepages", "vm.nr_hugepages_mempolicy")
+        return self.setting is not None and self.setting.is_pool
 
     @property
     def probe(self) -> Probe:
@@ -219,35 +215,5 @@ KIND: Final = Kind(
     ),
     namespaces=NAMESPACES,
     written_by=frozenset({"tuned", "saptune"}),
-    in_bytes=r"net\.core\.([rw]mem_(default|max)|optmem_max)|net\.ipv4\.(tcp_[rw]mem|udp_[rw]mem_min)|vm\.\w+_bytes",
-    slow=r"vm\.(dirty_.*|vfs_cache_pressure|swappiness|min_free_kbytes|watermark_.*|zone_reclaim_mode|nr_.*hugepages.*"
-    r"|compaction_.*)|kernel\.numa_balancing.*",
-    harms=(
-        (
-            r"vm\.swappiness .*",
-            "A lower value drops file pages that are read again and again; a higher one swaps out programs that wait.",
-        ),
-        (
-            r"vm\.dirty_(background_)?(bytes|ratio) .*",
-            "More dirty memory means longer stalls when it is written out, and more lost at a crash; with less of it, "
-            "writers wait earlier, and the disk gets smaller pieces.",
-        ),
-        (
-            r"vm\.dirty_(expire|writeback)_centisecs .*",
-            "What is written later is lost at a crash; what is written earlier may be written several times.",
-        ),
-        (
-            r"net\.(core\.[rw]mem|ipv4\.tcp_[rw]mem|ipv4\.(tcp|udp)_mem).* .*",
-            "Larger: many sockets take memory from the page cache, and deep buffers add delay. Smaller: a long path is "
-            "not filled, and bursts of datagrams are lost.",
-        ),
-        (
-            r"kernel\.numa_balancing .*",
-            "Without balancing, memory of services that nobody pinned stays remote; with it, pinned ones pay for "
-            "faults.",
-        ),
-        (r"net\.core\.busy_.* 0", "Without polling, each answer waits for an interrupt and for a wake-up."),
-        (r"net\.core\.busy_.* .*", "Busy polling burns CPU time that other threads may need."),
-    ),
     harm_otherwise="A host of another size or with another load may be better off with its kernel's own value.",
 )

@@ -13,26 +13,10 @@ from typing import Final
 
 import msgspec
 
+from advisor.facts.settings import find_setting
 from advisor.host import Host
 from advisor.host.patterns import lazy_regex
 
-# One limit in two units: the kernel zeroes the one when the other is written (admin-guide/sysctl/vm).
-ZEROING: Final = (
-    ("vm.dirty_bytes", "vm.dirty_ratio"),
-    ("vm.dirty_background_bytes", "vm.dirty_background_ratio"),
-    ("vm.overcommit_kbytes", "vm.overcommit_ratio"),
-)
-
-_TWINS: Final = {one: other for pair in ZEROING for one, other in (pair, pair[::-1])}
-
-# One value under two names, or in two units of which the second is the finer.
-_PAIRS: Final = (
-    ("net.ipv4.route.gc_min_interval", "net.ipv4.route.gc_min_interval_ms"),
-    ("net.ipv6.route.gc_min_interval", "net.ipv6.route.gc_min_interval_ms"),
-    ("net.mptcp.pm_type", "net.mptcp.path_manager"),
-    ("net.nf_conntrack_max", "net.netfilter.nf_conntrack_max"),
-)
-_OTHERS_OF_PAIRS: Final = {one: other for pair in _PAIRS for one, other in (pair, pair[::-1])}
 _FINER: Final = {
     "base_reachable_time": "base_reachable_time_ms",
     "retrans_time": "retrans_time_ms",
@@ -66,7 +50,14 @@ class _Place(msgspec.Struct, frozen=True):
 
 def twin_of(key: str) -> str | None:
     """The key that says the same in another unit, and that is zero wherever this one is not."""
-    return _TWINS.get(key)
+    setting = find_setting(key)
+    return (setting.twin or None) if setting else None
+
+
+def _same_as(key: str) -> str | None:
+    """The key that shows the same value under another name, or in another unit."""
+    setting = find_setting(key)
+    return (setting.same_as or None) if setting else None
 
 
 def disables_ipv6(tunable: str, link: str | None = None) -> bool:
@@ -96,7 +87,7 @@ def _changed_attributes(table: str, attribute: str) -> frozenset[str]:
 def _is_moved_key(key: str, other: str) -> bool:
     if key == other:
         return False
-    if _OTHERS_OF_PAIRS.get(key) == other:
+    if _same_as(key) == other:
         return True
     one, two = _find_place(key), _find_place(other)
     if one is None or two is None or (one.version, one.table) != (two.version, two.table):
@@ -141,7 +132,7 @@ def _reached_places(tunable: str) -> Iterator[tuple[str, ...]]:
         yield ("link",)
         return
     key = tunable.removeprefix("sysctl:")
-    other, one = _OTHERS_OF_PAIRS.get(key), _find_place(key)
+    other, one = _same_as(key), _find_place(key)
     if other is not None:
         yield (other,)
     if one is not None:
@@ -164,7 +155,7 @@ def _own_places(tunable: str) -> Iterator[tuple[str, ...]]:
 def group_of(host: Host, key: str) -> tuple[str, ...]:
     """The other keys that a write of ``key`` can change on this host, in the order in which they are to be restored."""
     candidates: list[str] = []
-    other = _OTHERS_OF_PAIRS.get(key)
+    other = _same_as(key)
     if other is not None:
         candidates.append(other)
     each = _find_place(key)
@@ -195,6 +186,7 @@ def restore_rank(key: str) -> int:
     a group."""
     one = _find_place(key)
     if one is None:
-        return 1 if any(key == fine for _, fine in _PAIRS) else 0
+        setting = find_setting(key)
+        return int(setting is not None and setting.is_finer)
     is_later = one.attribute in _COARSER or one.attribute in _SET or one.attribute == "accept_redirects"
     return {"all": 2, "default": 4}.get(one.scope, 6) + is_later

@@ -7,89 +7,21 @@ that nothing more fits under, algorithms that no module provides. Each share is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from advisor.facts.listeners import LISTENERS, parse_listeners
 from advisor.facts.memory import X86_PAGE_BYTES, parse_meminfo, read_page_bytes
 from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
 from advisor.facts.reserved_ports import parse_ports, ports_text
+from advisor.facts.settings import find_setting
+from advisor.facts.settings.record import MemoryShare, Setting
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.kernel_modules import has_index, is_built_in, module_name, read_dependencies
 from advisor.tunables.preflight import list_choices
 
 MIB: Final = 1 << 20
-_VM: Final = "admin-guide/sysctl/vm"
-_IP: Final = "networking/ip-sysctl"
-
-
-class MemoryShare(NamedTuple):
-    """What a number of a key takes of the memory: ``unit`` bytes each, 0 for pages and -1 for huge pages.
-
-    ``warn`` and ``refuse`` are shares of all memory; ``what`` says what becomes of it.
-    """
-
-    unit: int
-    warn: float
-    refuse: float
-    what: str
-    source: str
-
-
-_BUFFER: Final = "may be taken by the buffer of one socket"
-_SOCKETS: Final = "may be taken by socket buffers, which are never swapped"
-_DIRTY: Final = "may be dirty before anything is written"
-_ONE_SOCKET: Final = MemoryShare(1, 0.05, 0.5, _BUFFER, "socket(7); the shares are advisor's choice")
-_ALL_SOCKETS: Final = MemoryShare(0, 0.25, 0.5, _SOCKETS, f"{_IP}: the kernel's own is 9 to 19 %")
-_CONNTRACK: Final = MemoryShare(320, 0.1, 0.5, "may be taken by tracked connections", "nf_conntrack-sysctl")
-SHARES: Final[Mapping[str, MemoryShare]] = {
-    "vm.min_free_kbytes": MemoryShare(
-        1024, 0.02, 0.05, "would be kept free of every program", f"{_VM}; Red Hat: 5 to 10 % end programs at once"
-    ),
-    "vm.admin_reserve_kbytes": MemoryShare(1024, 0.05, 0.25, "would be kept for administrators", _VM),
-    "vm.user_reserve_kbytes": MemoryShare(1024, 0.1, 0.5, "would be kept from each program", _VM),
-    "vm.nr_overcommit_hugepages": MemoryShare(-1, 0.5, 1.0, "may become huge pages", "admin-guide/mm/hugetlbpage"),
-    **dict.fromkeys(("vm.dirty_bytes", "vm.dirty_background_bytes"), MemoryShare(1, 0.5, 0.8, _DIRTY, _VM)),
-    **dict.fromkeys((f"net.core.{way}mem_{end}" for way in "rw" for end in ("default", "max")), _ONE_SOCKET),
-    **dict.fromkeys(("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.core.optmem_max"), _ONE_SOCKET),
-    **dict.fromkeys(("net.ipv4.tcp_mem", "net.ipv4.udp_mem", "net.sctp.sctp_mem"), _ALL_SOCKETS),
-    **dict.fromkeys(("net.netfilter.nf_conntrack_max", "net.nf_conntrack_max"), _CONNTRACK),
-}
-"""Keys whose largest number takes memory."""
-
-_LEAST: Final[Mapping[str, tuple[int, str]]] = {
-    "vm.min_free_kbytes": (1024, "the kernel breaks down under load (admin-guide/sysctl/vm)"),
-    **dict.fromkeys(
-        ("net.ipv4.tcp_mem", "net.ipv4.udp_mem"), (128, "no connection gets memory: 128 pages are the kernel's least")
-    ),
-}
-"""The least that the largest number of a key may be, and what happens below it."""
-
-
-class InUse(NamedTuple):
-    """Where a host shows how much of a limit is used: the pattern's group is the number."""
-
-    path: str
-    pattern: str
-    what: str
-
-
-_THREADS: Final = InUse("/proc/loadavg", r"^\S+ \S+ \S+ [0-9]+/([0-9]+)", "threads")
-_TRACKED: Final = InUse("/proc/sys/net/netfilter/nf_conntrack_count", r"^([0-9]+)", "tracked connections")
-IN_USE: Final[Mapping[str, InUse]] = {
-    "kernel.threads-max": _THREADS,
-    "kernel.pid_max": _THREADS,
-    "kernel.pty.max": InUse("/proc/sys/kernel/pty/nr", r"^([0-9]+)", "terminals"),
-    "fs.file-max": InUse("/proc/sys/fs/file-nr", r"^([0-9]+)", "open files"),
-    "fs.aio-max-nr": InUse("/proc/sys/fs/aio-nr", r"^([0-9]+)", "slots of asynchronous I/O"),
-    "net.netfilter.nf_conntrack_max": _TRACKED,
-    "net.nf_conntrack_max": _TRACKED,
-    "net.ipv4.tcp_mem": InUse("/proc/net/sockstat", r"(?m)^TCP:.* mem ([0-9]+)", "pages of TCP's buffers"),
-    "net.ipv4.udp_mem": InUse("/proc/net/sockstat", r"(?m)^UDP:.* mem ([0-9]+)", "pages of UDP's buffers"),
-}
-"""Limits that are refused where nothing more would fit under them."""
-
 PORT_RANGE: Final = "net.ipv4.ip_local_port_range"
 CONGESTION: Final = "net.ipv4.tcp_congestion_control"
 QDISC: Final = "net.core.default_qdisc"
@@ -116,24 +48,27 @@ def judge_on_host(host: Host, key: str, before: str, value: str) -> Judgement:
         return Judgement()
     if key == PORT_RANGE:
         return _judge_ports(host, before, value)
+    setting = find_setting(key)
+    if setting is None:
+        return Judgement()
     largest = max(map(int, value.split()))
-    refusal = _below_least(key, largest) or _below_use(host, key, before, largest)
-    if refusal or key not in SHARES:
+    refusal = _below_least(setting, largest) or _below_use(host, setting, before, largest)
+    if refusal or setting.share is None:
         return Judgement(refusal)
     was = max(map(int, before.split())) if _NUMBERS.fullmatch(before) else 0
-    return Judgement() if largest <= was else _judge_share(host, key, largest)
+    return Judgement() if largest <= was else _judge_share(host, key, setting.share, largest)
 
 
-def _below_least(key: str, largest: int) -> str | None:
-    least, what = _LEAST.get(key, (0, ""))
-    if largest >= least:
+def _below_least(setting: Setting, largest: int) -> str | None:
+    least = setting.least
+    if least is None or largest >= least.number:
         return None
-    return f"{largest} is less than {least}, with which {what}"
+    return f"{largest} is less than {least.number}, with which {least.otherwise}"
 
 
-def _below_use(host: Host, key: str, before: str, largest: int) -> str | None:
+def _below_use(host: Host, setting: Setting, before: str, largest: int) -> str | None:
     """Why a limit that is lowered leaves no room; None where it does, or where what is in use cannot be read."""
-    use = IN_USE.get(key)
+    use = setting.in_use
     if use is None or not _NUMBERS.fullmatch(before) or largest >= max(map(int, before.split())):
         return None
     found = re.search(use.pattern, host.read_or_empty(use.path), re.ASCII)
@@ -142,8 +77,7 @@ def _below_use(host: Host, key: str, before: str, largest: int) -> str | None:
     return f"{found[1]} {use.what} are in use, so that no other would fit under {largest}"
 
 
-def _judge_share(host: Host, key: str, number: int) -> Judgement:
-    share = SHARES[key]
+def _judge_share(host: Host, key: str, share: MemoryShare, number: int) -> Judgement:
     sizes = parse_meminfo(host.read_or_empty("/proc/meminfo"))
     total = sizes.get("MemTotal")
     unit = sizes.get("Hugepagesize") if share.unit < 0 else share.unit or read_page_bytes(host) or X86_PAGE_BYTES

@@ -148,7 +148,7 @@ def test_a_plan_of_a_capture_says_where_it_is_applied(machine: Machine) -> None:
     made = machine.run("plan", "sysctl:vm.swappiness=10", "--root", str(machine.root))
     assert "To apply it, as root on the captured host:" in made.stdout
     machine.write("proc/sys/net/ipv4/tcp_sack", "0\n")
-    fixed = machine.run("fix", "network.tcp-switched-off", "--yes", "--root", str(machine.root))
+    fixed = machine.run("fix", "advice.tcp-sack-off", "--yes", "--root", str(machine.root))
     assert "--yes: nothing is applied to a capture" in fixed.stderr
     assert "on the captured host:" in fixed.stdout
 

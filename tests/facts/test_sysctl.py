@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.facts.settings.value import refusal
 from advisor.facts.sysctl import KEYS, SysctlOrigin, origins, read_sysctl, read_sysctl_sources
 from advisor.facts.sysctl_files import SysctlSource, dotted_key, key_path, list_files, parse_sysctl_file
-from advisor.facts.sysctl_keys import refusal
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, NoCommands
 from tests.captured import captured_file

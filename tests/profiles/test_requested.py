@@ -104,11 +104,12 @@ def test_the_reason_of_a_value_begins_with_what_its_kind_is(host: Host) -> None:
 @pytest.mark.parametrize(
     ("word", "hurts"),
     [
-        ("sysctl:net.core.rmem_max=65536", "Larger: many sockets take memory"),
-        ("sysctl:vm.swappiness=150", "A lower value drops file pages that are read again and again; a higher one"),
+        ("sysctl:net.core.rmem_max=65536", "Higher: Many sockets take memory"),
+        ("sysctl:vm.swappiness=150", "Higher: Programs that wait are swapped out. Lower: File pages"),
         ("sysctl:net.core.busy_poll=0", "Without polling, each answer waits"),
         ("cpufreq:*:energy_performance_preference=balance_power", "Work waits for CPUs"),
-        ("sysctl:vm.vfs_cache_pressure=7", "Not known of this value."),
+        ("sysctl:vm.vfs_cache_pressure=7", "Higher: Names and inodes are read again"),
+        ("sysctl:net.ipv4.tcp_window_scaling=0", "A window without scaling is 64 KiB"),
         ("sysctl:kernel.watchdog=0", "Not known: no profile sets it."),
     ],
 )

@@ -15,10 +15,10 @@ from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host, tree_host
 from advisor.planning.comparison import combine_values
 from advisor.report.explain import explain_id
-from advisor.rules.bad_advice import OURS
 from advisor.rules.finding import Finding
-from advisor.rules.registry import RULES, judge
+from advisor.rules.registry import judge
 from advisor.rules.remedy import PlanProfile, SetTunable
+from advisor.rules.settings import OURS
 from advisor.snapshot.archive import capture_host, open_snapshot, save_snapshot
 from tests.cases import read_cases
 from tests.rules.build import facts, identity, origin, replaced
@@ -147,18 +147,48 @@ def test_a_line_that_only_a_later_reading_puts_in_force_counts() -> None:
     assert found.evidence["detail"] == ("/etc/sysctl.conf:3: vm.swappiness = 0",)
 
 
+def _written(line: str) -> tuple[str, str]:
+    key, _, value = line.partition("=")
+    return key.strip(), value.strip()
+
+
 @pytest.mark.parametrize("row", SYSCTLS, ids=lambda row: f"{row[0]}: {row[1]}")
-def test_a_title_about_a_file_speaks_of_the_file_and_not_of_the_live_value(row: tuple[str, str, str]) -> None:
-    (title,) = {rule.title for rule in RULES if rule.id == f"advice.{row[0]}"}
-    assert title.startswith("A sysctl file ")
+def test_a_bad_value_is_the_same_finding_wherever_it_is(row: tuple[str, str, str]) -> None:
+    (key, bad), (other, good) = _written(row[1]), _written(row[2])
+    kernel = identity(kernel="6.18.44")
+    live = bad_advice(facts(host=kernel, sysctl={key: bad}))
+    in_file = bad_advice(facts(host=kernel, sysctl={}, sysctl_origin={key: origin(key, bad)}))
+    assert [(one.id, one.severity) for one in live] == [(one.id, one.severity) for one in in_file]
+    assert f"advice.{row[0]}" in {one.id for one in live}
+    line = f"/etc/sysctl.d/10-site.conf:3: {key} = {bad}"
+    both = facts(host=kernel, sysctl={key: bad}, sysctl_origin={key: origin(key, bad)})
+    for one in bad_advice(both):
+        assert one.evidence["detail"] == (line, f"live: {key} = {bad}")
+    assert f"advice.{row[0]}" not in {one.id for one in bad_advice(facts(host=kernel, sysctl={other: good}))}
+
+
+def test_the_live_value_that_a_profile_of_ours_set_is_no_bad_advice() -> None:
+    ours = origin("net.core.rmem_default", "8388608", path=f"{OURS[0]}socket-buffers-8m.conf")
+    host = facts(sysctl={"net.core.rmem_default": "8388608"}, sysctl_origin={"net.core.rmem_default": ours})
+    assert bad_advice(host) == []
+    assert bad_advice(replaced(host, {"sysctl": {"net.core.rmem_default": "16777216"}})) != []
+
+
+@pytest.mark.parametrize(
+    ("memory", "kept", "fires"),
+    [(1 << 30, 50_000, False), (1 << 30, 60_000, True), (64 << 30, 270_336, False), (64 << 30, 2_097_152, True)],
+)
+def test_what_the_kernel_keeps_free_for_huge_pages_is_its_own(memory: int, kept: int, *, fires: bool) -> None:
+    host = facts(memory=replaced(facts().memory, {"total_bytes": memory}), sysctl={"vm.min_free_kbytes": str(kept)})
+    assert ("advice.min-free-large" in {one.id for one in bad_advice(host)}) is fires
 
 
 @pytest.mark.parametrize(
     ("kernel", "severity", "says"),
     [
-        ("3.10.0-1160.el7", "warning", "switches tcp_tw_recycle on"),
-        ("4.11.12", "warning", "switches tcp_tw_recycle on"),
-        (None, "warning", "switches tcp_tw_recycle on"),
+        ("3.10.0-1160.el7", "warning", "is switched on"),
+        ("4.11.12", "warning", "is switched on"),
+        (None, "warning", "is switched on"),
         ("4.12.0", "info", "which is gone"),
         ("6.18.44", "info", "which is gone"),
     ],

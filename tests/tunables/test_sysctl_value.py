@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.facts.sysctl_keys import kernel_number
+from advisor.facts.settings.value import kernel_number, out_of_bounds, to_canonical
 from advisor.tunables import parse_tunable
 from advisor.tunables.sysctl import Sysctl
-from advisor.tunables.sysctl_value import out_of_bounds, to_canonical
 from tests.cases import cases
 from tests.trees import host_of, make_tree
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from advisor.facts.settings.value import refusal
 from advisor.facts.sysctl_files import key_path
-from advisor.facts.sysctl_keys import refusal
 from advisor.host import Host, Missing
 from advisor.importers.growing import is_growing
 from advisor.importers.records import ImportedSetting

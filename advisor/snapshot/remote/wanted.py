@@ -19,11 +19,11 @@ from advisor.facts.link_sources import IP_JSON, IP_TEXT
 from advisor.facts.llt import NODE_QUERY, STATUS_QUERY, TIMER_QUERY
 from advisor.facts.memory_modules import DMIDECODE
 from advisor.facts.rare_subjects import CASSANDRA, DECLUSTERED, LLT_FLOW_QUERY
+from advisor.facts.settings import KEYS
 from advisor.facts.space import DF
 from advisor.facts.storage_services import LIST_RUNNING
 from advisor.facts.subnets import RULES
 from advisor.facts.sysctl_files import key_path
-from advisor.facts.sysctl_keys import KEYS
 from advisor.facts.systemd import VERSION
 from advisor.facts.vxfs import FSTYP, VXTUNEFS
 from advisor.facts.vxvm import DMP_PATHS, LIST_NATIVE, PATHS, VXPRINT

@@ -1,0 +1,202 @@
+"""The record of a kernel parameter: all that the readers, rules, plans, imports and pages know of a sysctl key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from advisor.facts.settings import sources as cited
+
+KernelVersion = tuple[int, int]
+"""Major and minor."""
+Severity = Literal["info", "advice", "warning"]
+
+_DOCUMENTS = (
+    ("net.core.", cited.SYSCTL_NET),
+    ("net.ipv", cited.IP_SYSCTL),
+    ("net.netfilter.", cited.CONNTRACK),
+    ("vm.", cited.VM),
+    ("kernel.", cited.SYSCTL_KERNEL),
+    ("fs.", cited.SYSCTL_FS),
+    ("dev.raid.", cited.MD),
+)
+"""The kernel's own document of the keys that begin so."""
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """What a host is, as far as it decides whether a value is good there; None is unknown.
+
+    ``binds_services``: every storage service is bound to a node.
+    """
+
+    kernel: KernelVersion | None = None
+    memory_bytes: int | None = None
+    page_bytes: int = 4096
+    cpus: int | None = None
+    binds_services: bool = False
+
+    def is_since(self, version: KernelVersion) -> bool:
+        """Return whether the kernel is known to be this version or a newer one."""
+        return self.kernel is not None and self.kernel >= version
+
+
+class Value(NamedTuple):
+    """A value of a key: its words, and the integers that begin it."""
+
+    key: str
+    text: str
+    numbers: tuple[int, ...]
+
+    @property
+    def first(self) -> int:
+        """The first number; -1 where it begins with none."""
+        return self.numbers[0] if self.numbers else -1
+
+
+class Gone(NamedTuple):
+    """What is said instead on kernels from ``since`` on, where following the advice does nothing any more."""
+
+    since: KernelVersion
+    title: str
+    why: str
+
+
+class Caution(msgspec.Struct, frozen=True, kw_only=True):
+    """Values that harm, that lower what the kernel has by itself, or that do nothing.
+
+    ``id`` is that of the finding. ``when`` names the values, ``is_bad`` recognises them; both for every key whose
+    record has the caution. ``instead`` says what to do, ``better`` which value is better, with ``<=`` where a smaller
+    one is as good; None where no value is.
+    """
+
+    id: str
+    title: str
+    when: str
+    why: str
+    instead: str
+    helps_when: str
+    hurts_when: str
+    sources: tuple[str, ...]
+    is_bad: Callable[[Value, Machine], bool]
+    better: str | Callable[[Value, Machine], str] | None = None
+    severity: Severity = "advice"
+    contradictions: tuple[str, ...] = ()
+    gone: Gone | None = None
+
+    def judge(self, value: Value, machine: Machine) -> bool:
+        """Return whether the value is one of those."""
+        return self.is_bad(value, machine)
+
+
+class MemoryShare(NamedTuple):
+    """What a number of a key takes of the memory: ``unit`` bytes each, 0 for pages and -1 for huge pages.
+
+    ``warn`` and ``refuse`` are shares of all memory; ``what`` says what becomes of it.
+    """
+
+    unit: int
+    warn: float
+    refuse: float
+    what: str
+    source: str
+
+
+class InUse(NamedTuple):
+    """Where a host shows how much of a limit is used: the pattern's group is the number."""
+
+    path: str
+    pattern: str
+    what: str
+
+
+class Least(NamedTuple):
+    """The least that the largest number of a key may be, and what happens below it."""
+
+    number: int
+    otherwise: str
+
+
+class _Named(msgspec.Struct, frozen=True):
+    key: str
+    does: str
+    unit: str = ""
+
+
+class Setting(_Named, frozen=True, kw_only=True):
+    """A key; one with a star stands for the same setting of each link (``net.ipv4.conf.*.rp_filter``).
+
+    ``does`` says what it is in one sentence, ``unit`` what a number counts (``switch``: 0 or 1; ``mode``: numbers that
+    stand for ways), ``fields`` how its numbers are called.
+    """
+
+    fields: tuple[str, ...] = ()
+    holds: Literal["integers", "unsigned", "words"] = "integers"
+    low: int | None = None
+    high: int | None = None
+    """What every number has to be, where the kernel refuses others. Where kernels differ, the widest."""
+    bounds_source: str = ""
+    is_ordered: bool = False
+    """Whether the kernel refuses a number below the one before it."""
+    since: KernelVersion | None = None
+    until: KernelVersion | None = None
+    """The first version without it."""
+    moved_to: str = ""
+    """Where it went, or which setting stands for it."""
+    is_kept: bool = False
+    """Whether the file is still there from ``until`` on, without effect."""
+    default: str = ""
+    derived_from: str = ""
+    """What the kernel works its default out from; then a difference between hosts is none."""
+    takes_effect: Literal["now", "new-sockets", "new-links"] = "now"
+    twin: str = ""
+    """The key that says the same in another unit, and that is zero wherever this one is not."""
+    same_as: str = ""
+    """The key that shows the same value, under another name or in another unit."""
+    is_finer: bool = False
+    """Whether its unit is the finer of those two."""
+    grows: bool = False
+    """Whether a larger value than the wanted one is as good: limits, buffers, tables."""
+    is_pool: bool = False
+    """Whether each who needs some of it needs them for itself, so that two wishes add up."""
+    is_slow: bool = False
+    """Whether its effect builds up over minutes: caches, reclaim, the placement of pages."""
+    is_counter: bool = False
+    """Whether the kernel counts there and nobody sets it."""
+    is_shown: bool = False
+    """Whether it stands on the page of a whole host."""
+    shown_by: str = ""
+    lower_hurts: str = ""
+    higher_hurts: str = ""
+    share: MemoryShare | None = None
+    in_use: InUse | None = None
+    least: Least | None = None
+    cautions: tuple[Caution, ...] = ()
+    sources: tuple[str, ...] = ()
+    """In addition to the kernel's own document."""
+
+    @property
+    def citations(self) -> tuple[str, ...]:
+        """The kernel's own document, then the others."""
+        own = next((document for prefix, document in _DOCUMENTS if self.key.startswith(prefix)), None)
+        return tuple(dict.fromkeys((*([own] if own else ()), *self.sources)))
+
+    @property
+    def is_in_bytes(self) -> bool:
+        """Whether its numbers are bytes, and are shown as KiB or MiB."""
+        return self.unit == "bytes"
+
+    def is_gone(self, kernel: KernelVersion | None) -> bool:
+        """Return whether this kernel has the setting no more, or without effect."""
+        return self.until is not None and kernel is not None and kernel >= self.until
+
+    def harm_of(self, value: str) -> str:
+        """Return when a value does harm, by the direction in which it departs; empty where that is not known."""
+        if value.strip() == "0" and self.lower_hurts:
+            return self.lower_hurts
+        lower = f"Lower: {self.lower_hurts}" if self.lower_hurts else ""
+        return " ".join(filter(None, (f"Higher: {self.higher_hurts}" if self.higher_hurts else "", lower)))
+
+
+SettingsByKey = Mapping[str, Setting]

@@ -1,0 +1,30 @@
+"""The public sources that the records of settings cite, each named once."""
+
+from __future__ import annotations
+
+WHITE_PAPER = "Veritas InfoScale 7.4.2 for RHEL on AWS, performance test white paper (2020)"
+SYSCTL_NET = "Linux kernel documentation, admin-guide/sysctl/net"
+SYSCTL_KERNEL = "Linux kernel documentation, admin-guide/sysctl/kernel"
+IP_SYSCTL = "Linux kernel documentation, networking/ip-sysctl"
+SCALING = "Linux kernel documentation, networking/scaling"
+MD = "Linux kernel documentation, admin-guide/md"
+SOCKET = "socket(7)"
+ENA = "ENA Linux driver best practices (amzn-drivers)"
+DELL_BEEGFS = "Dell EMC Ready Solution for HPC BeeGFS storage: two-socket servers with 24 NVMe drives"
+BEEGFS_STORAGE = "BeeGFS documentation, storage server tuning"
+RFC_TCP_OPTIONS = "RFC 7323 (window scaling, timestamps) and RFC 2018 (selective acknowledgement)"
+MEASURED_UDP = "Measured on Linux 6.18: datagrams of 8,192 bytes that a socket buffer holds"
+TCP = "tcp(7)"
+VM = "Linux kernel documentation, admin-guide/sysctl/vm"
+NETAPP_BEEGFS = "NetApp Ansible roles for BeeGFS"
+TUNED_MSSQL = "TuneD profile mssql: vm.dirty_ratio 80"
+OLD_IXGB = "Intel ixgb driver README of the 2000s, copied on into many guides"
+TUNING_NOTES = "Tuning notes for 10 Gbit/s links as they are passed on in public gists"
+MEASURED_DEFAULTS = (
+    "Measured on Linux 6.18: rmem_max 4,194,304; tcp_rmem 4096 131072 33554432; tcp_wmem up to 4,194,304"
+)
+SYSCTL_FS = "Linux kernel documentation, admin-guide/sysctl/fs: aio-nr, aio-max-nr, file-nr, file-max"
+HUGETLB = "Linux kernel documentation, admin-guide/mm/hugetlbpage"
+CONNTRACK = "Linux kernel documentation, networking/nf_conntrack-sysctl"
+BRIDGE = "Linux kernel documentation, networking/bridge"
+DEBUGFS = "Linux kernel, kernel/sched/debug.c: below /sys/kernel/debug/sched from 5.13 on"

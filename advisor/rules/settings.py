@@ -1,0 +1,170 @@
+"""Kernel parameters with a value of which their record warns: live, in sysctl files, in a profile or a command.
+
+One predicate judges them all, and a finding names every place that has such a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import msgspec
+
+from advisor.facts.settings import CAUTIONS, find_setting
+from advisor.facts.settings.record import Caution, Machine
+from advisor.facts.settings.value import value_of
+from advisor.facts.sysctl import SysctlSource
+from advisor.rules.queries import kernel_version
+from advisor.rules.remedy import SIGNS, Decide, Operator, SetTunable, comment_out, set_sysctl
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, Rule, Severity, register
+
+ORDER = 260
+
+OURS = ("/etc/sysctl.d/90-advisor-", "/etc/sysctl.d/90-advisor.")
+"""Files that advisor's own profiles write: requested by name, planned with a budget, removed by a rollback."""
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """What the record of a key says against a value on one host. ``id`` is that of the finding; ``remedy`` sets the
+    ``better`` value, None where no value is. ``gone``: this kernel no longer has the setting, so that it does
+    nothing."""
+
+    id: str
+    severity: Severity
+    title: str
+    why: str
+    instead: str
+    better: str | None
+    remedy: SetTunable | None
+    hurts_when: str
+    sources: tuple[str, ...]
+    gone: bool
+
+
+def machine_of(facts: Facts) -> Machine:
+    """Return what of a host decides whether a value is good there."""
+    binds = False
+    if facts.beegfs is not None:
+        from advisor.rules.beegfs import all_bound
+
+        binds = all_bound(facts)
+    return Machine(
+        kernel=kernel_version(facts),
+        memory_bytes=facts.memory.total_bytes,
+        page_bytes=facts.memory.page_bytes,
+        cpus=facts.cpu.threads,
+        binds_services=binds,
+    )
+
+
+def judge_value(facts: Facts, key: str, value: str) -> tuple[Judged, ...]:
+    """Return what the key's record says against a value on this host, most serious first; none where it says
+    nothing, or the key has no record."""
+    setting, machine = find_setting(key), machine_of(facts)
+    cautions = setting.cautions if setting else ()
+    return tuple(_as_judged(one, key, value, machine) for one in cautions if is_bad(one, machine, key, value))
+
+
+def is_bad(caution: Caution, machine: Machine, key: str, value: str) -> bool:
+    """Return whether the caution is about this value of the key; one that begins with no number is, where the caution
+    is about a word."""
+    read = value_of(key, value)
+    setting = find_setting(key)
+    is_readable = bool(read.numbers) or (setting is not None and setting.holds == "words")
+    return is_readable and caution.is_bad(read, machine)
+
+
+def _as_judged(caution: Caution, key: str, value: str, machine: Machine) -> Judged:
+    gone = caution.gone if caution.gone and machine.is_since(caution.gone.since) else None
+    better = caution.better(value_of(key, value), machine) if callable(caution.better) else caution.better
+    sign = "<=" if better and better.startswith("<=") else "="
+    operator: Operator = next(name for name, each in SIGNS.items() if each == sign)
+    plain = better.removeprefix("<=") if better and not gone else None
+    return Judged(
+        id=caution.id,
+        severity="info" if gone else caution.severity,
+        title=gone.title if gone else caution.title,
+        why=gone.why if gone else caution.why,
+        instead=caution.instead,
+        better=plain,
+        remedy=set_sysctl(key, plain, operator) if plain else None,
+        hurts_when=caution.hurts_when,
+        sources=caution.sources,
+        gone=gone is not None,
+    )
+
+
+def _bad_lines(facts: Facts, caution: Caution, machine: Machine, key: str) -> tuple[SysctlSource, ...]:
+    """The lines of a key that are bad, the one that wins first; none where each of them loses to a better one.
+
+    Lines that the kernel rejects and those of advisor's own profiles do not count. Where a bad one wins, bad ones that
+    lose to it are named too: they would follow when it is deleted.
+    """
+    origin = facts.sysctl_origin.get(key)
+    if origin is None:
+        return ()
+
+    def bad(*lines: SysctlSource | None) -> tuple[SysctlSource, ...]:
+        counting = (line for line in lines if line and line.rejected is None and not line.path.startswith(OURS))
+        return tuple(line for line in counting if is_bad(caution, machine, key, line.value))
+
+    in_force = bad(origin.winner, origin.later)
+    return (*in_force, *bad(*origin.losers)) if in_force else ()
+
+
+def _is_ours(facts: Facts, key: str, value: str) -> bool:
+    """Whether a profile of advisor sets just this value at boot."""
+    origin = facts.sysctl_origin.get(key)
+    return origin is not None and origin.winner.path.startswith(OURS) and origin.winner.value.split() == value.split()
+
+
+def _carriers(facts: Facts, caution: Caution, machine: Machine) -> Iterator[tuple[str, Judged, SysctlSource | None]]:
+    """What has a value that the caution is about: its text, what is said of it, and the line; None for the kernel."""
+    keys = CAUTIONS[caution.id][1]
+    for key in keys:
+        for line in _bad_lines(facts, caution, machine, key):
+            text = f"{line.path}:{line.line}: {line.key} = {' '.join(line.value.split())}"
+            yield text, _as_judged(caution, key, line.value, machine), line
+    for key in keys:
+        live = facts.sysctl.get(key)
+        if live is not None and is_bad(caution, machine, key, live) and not _is_ours(facts, key, live):
+            yield f"live: {key} = {live}", _as_judged(caution, key, live, machine), None
+
+
+def _find(caution: Caution, facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
+    found = tuple(_carriers(facts, caution, machine_of(facts)))
+    if not found:
+        return None
+    said = found[0][1]
+    return _RULES[caution.id].found(
+        severity=said.severity,
+        title=said.title,
+        why=said.why,
+        evidence={"detail": tuple(text for text, _, _ in found)},
+        remedy=(
+            Decide(caution.instead),
+            *dict.fromkeys(comment_out(line.path, line.line) for _, _, line in found if line),
+            *dict.fromkeys(one.remedy for _, one, _ in found if one.remedy),
+        ),
+    )
+
+
+def _register(caution: Caution, keys: tuple[str, ...]) -> Rule:
+    return register(
+        Rule(
+            id=caution.id,
+            severity=caution.severity,
+            title=caution.title,
+            what=f"{', '.join(keys)}: {caution.when}. Judged are live values and the lines of sysctl files.",
+            why=caution.why + (f" {caution.gone.why}" if caution.gone else ""),
+            helps_when=caution.helps_when,
+            hurts_when=caution.hurts_when,
+            sources=caution.sources,
+            function=partial(_find, caution),
+            module=__name__,
+            contradictions=caution.contradictions,
+        )
+    )
+
+
+_RULES = {name: _register(*row) for name, row in CAUTIONS.items()}
