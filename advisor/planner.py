@@ -22,6 +22,7 @@ from advisor.planning.merging import drop_wider_twins, merge_targets
 from advisor.planning.mtu import explain_range
 from advisor.planning.neighbours import read_neighbours
 from advisor.planning.observations import observe_targets
+from advisor.planning.outcome import foresee
 from advisor.planning.placement import memory_notes, unit_names
 from advisor.planning.records import Plan
 from advisor.planning.storage_units import found_note, storage_units
@@ -103,15 +104,19 @@ def plan_profiles(
     facts: Facts | None = None,
     instead_of: Sequence[str] = (),
     only_trusted: bool = False,
+    foresees: bool = True,
 ) -> Plan:
     """What the profiles mean on this host, now. Changes nothing.
 
-    ``only_trusted``: for a plan that will be applied, as `load_requested` has it. ``instead_of`` are active
+    ``only_trusted``: for a plan that will be applied, as `load_requested` has it. ``foresees`` lets the rules judge the
+    host as it would be (`Plan.foreseen`). ``instead_of`` are active
     transactions, by id, that they replace: values are computed from what will be there without those. Raises UsageError
     for an unknown profile or a bad setting, RefusedError where a budget does not hold.
     """
     if instead_of and not (host.is_live or store):
         raise UsageError("--instead-of replaces a transaction of this host, not of another", hint="leave it out")
+    # The host as it is and as it would be are compared by the same readings.
+    host = host.remembering()
     found = scan(host) if facts is None else facts
     asked = _with_found_units(host, profile_requests(names, settings, only_trusted=only_trusted), found)
     services = _find_services(host, asked, found)
@@ -153,7 +158,8 @@ def plan_profiles(
         *writeback_notes(made.changes, found),
         *replacement_notes(records or (), made),
     )
-    return msgspec.structs.replace(made, notes=said)
+    foreseen = foresee(host, found, made) if foresees and not made.blocking else ()
+    return msgspec.structs.replace(made, notes=said, foreseen=foreseen)
 
 
 def _refuse_mistakes(host: Host, made: Plan, names: Collection[str], facts: Facts) -> None:
@@ -218,7 +224,7 @@ def read_for_scan_and_plans(host: Host) -> None:
         # A profile that does not fit or is broken leaves the others their turn.
         with contextlib.suppress(AdvisorError):
             settings = {"links": links} if links and "links" in load(name).parameters else {}
-            plan_profiles(host, [name], settings, facts=facts)
+            plan_profiles(host, [name], settings, facts=facts, foresees=False)
     read_kernel_values(host)
 
 

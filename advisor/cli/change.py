@@ -59,6 +59,9 @@ MountedHost = Annotated[
     Option("--root", metavar="DIR", help="Verify the host whose directories are mounted below DIR, as a container's."),
 ]
 RuntimeOnly = Annotated[bool, Option("--runtime-only", help="Change live values only; a reboot reverts them.")]
+Force = Annotated[
+    bool, Option("--force", help="Apply although a scan would then report a new warning; --yes alone is refused.")
+]
 InsteadOf = Annotated[
     list[str] | None,
     Option(
@@ -118,6 +121,7 @@ def apply(
         ),
     ] = 60,
     instead_of: InsteadOf = None,
+    force: Force = False,
     as_json: Annotated[bool, Option("--json", help="Print one JSON document; do not prompt.")] = False,
 ) -> int:
     """Apply profiles as one transaction: all values or none. Each step is journalled first and read back."""
@@ -139,6 +143,7 @@ def apply(
         peers=peers or (),
         confirm_within=confirm_within,
         instead_of=replaced,
+        force=force,
     )
 
     def show() -> None:
@@ -163,16 +168,12 @@ def apply_agreed(
     peers: Sequence[str] = (),
     confirm_within: float = 60,
     instead_of: Sequence[str] = (),
+    force: bool = False,
 ) -> ApplyResult:
     """The result of an apply as root, after the plan has been shown and agreed to. Raises what `apply` raises."""
     from advisor.report.plan import plan_text
 
     def agree(made: Plan) -> bool:
-        if is_agreed or made.is_empty:
-            for note in made.notes:
-                if note.startswith("caution: "):
-                    say(note)
-            return True
         if shows_plan:
             print_text(plan_text(made, width=terminal_width(), color=wants_color(), is_asked=True))
         return ask_user("Apply this?")
@@ -181,7 +182,8 @@ def apply_agreed(
         *names,
         settings=given,
         runtime_only=runtime_only,
-        agree=agree,
+        agree=None if is_agreed else agree,
+        force=force,
         progress=say,
         peers=peers,
         confirm_within=confirm_within,

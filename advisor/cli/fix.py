@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from typer import Argument, Option
 
 from advisor import operations
-from advisor.cli.change import RuntimeOnly, apply_agreed, remaining_state, show_applied
+from advisor.cli.change import Force, RuntimeOnly, apply_agreed, remaining_state, show_applied
 from advisor.cli.complete import finding_ids
 from advisor.cli.output import print_json, print_result, print_text, say, terminal_width, wants_color
 from advisor.cli.scan import Json, Root, Snapshot, Volumes, Workload
@@ -28,6 +28,7 @@ def fix(
     ] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="Print the plan and the manual steps; apply nothing.")] = False,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask. Leaves out what needs a decision.")] = False,
+    force: Force = False,
     runtime_only: RuntimeOnly = False,
     workload: Workload = None,
     volumes: Volumes = None,
@@ -59,7 +60,8 @@ def fix(
     if host.is_live and not dry_run and os.geteuid() != 0:
         unread = planned is not None and any(one.state == "unknown" for one in planned.skipped)
         if made.undecided or unread or not is_done:
-            flags = {"--yes": yes and not made.undecided, "--runtime-only": runtime_only, "--json": as_json}
+            flags = {"--yes": yes and not made.undecided, "--force": force, "--runtime-only": runtime_only}
+            flags["--json"] = as_json
             words = ["--all-safe"] if all_safe else list(dict.fromkeys(one.id for one in made.findings))
             words += [flag for flag, is_given in flags.items() if is_given]
             given = {"--workload": workload, "--volumes": volumes}
@@ -74,7 +76,9 @@ def fix(
             print_text(plan_text(planned, width=terminal_width(), color=wants_color(), is_live=is_here))
         is_refused = bool(made.undecided) if is_done else planned is not None and planned.cannot_apply
         return 3 if is_refused else 0
-    done = apply_agreed(made.asked, settings, is_agreed=yes, shows_plan=not as_json, runtime_only=runtime_only)
+    done = apply_agreed(
+        made.asked, settings, is_agreed=yes, shows_plan=not as_json, runtime_only=runtime_only, force=force
+    )
 
     def show() -> None:
         if as_json:

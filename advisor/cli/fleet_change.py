@@ -170,7 +170,12 @@ def apply(
     ] = None,
     quick: Annotated[bool, Option("--quick", help="Let that proof measure 8 pairs of 1 s.")] = False,
     force: Annotated[
-        bool, Option("--force", help="Let that proof measure on a busy canary too; no gain is proven so.")
+        bool,
+        Option(
+            "--force",
+            help="Apply although a scan would then report a new warning; also let that proof measure on a busy canary, "
+            "where no gain is proven.",
+        ),
     ] = False,
     peer_ssh: Annotated[
         str | None,
@@ -215,20 +220,19 @@ def apply(
         peer_ssh,
         command,
         metrics,
-        {"--quick": quick, "--force": force, "--allow-link-flap": allow_link_flap},
+        {"--quick": quick, "--force": force and prove_canary is not None, "--allow-link-flap": allow_link_flap},
         live=live,
     )
     meant = login(inventory, limit)
 
-    def agree(made: FleetPlan) -> bool:
-        if not (yes or as_json):
-            _print_plan(made, as_json=False)
-            return ask_user("Carry it out?")
-        return True
+    def ask(made: FleetPlan) -> bool:
+        _print_plan(made, as_json=False)
+        return ask_user("Carry it out?")
 
+    agree = None if yes or as_json else ask
     if resume is not None:
         with run_progress() as steps:
-            found = resume_fleet(resume, meant.access, agree=agree, say=steps, rollback_all=rollback_all)
+            found = resume_fleet(resume, meant.access, agree=agree, force=force, say=steps, rollback_all=rollback_all)
         return _print_run(found.record, found.plan, found.code, as_json=as_json)
     wish = make_wish(
         meant, names or [], parse_settings(pairs), canary=canary or (), batch=batch, failover=failover, forks=forks,
@@ -236,7 +240,7 @@ def apply(
         prove_options=proof_options,
     )  # fmt: skip
     with run_progress() as steps:
-        found = plan_fleet(wish, say=steps) if dry_run else apply_fleet(wish, agree=agree, say=steps)
+        found = plan_fleet(wish, say=steps) if dry_run else apply_fleet(wish, agree=agree, force=force, say=steps)
     if dry_run:
         _print_plan(found.plan, as_json=as_json)
         return found.code

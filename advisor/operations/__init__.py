@@ -192,14 +192,16 @@ def apply(
     runtime_only: bool = False,
     peers: Sequence[str] = (),
     confirm_within: float = 60,
-    agree: Callable[[Plan], bool] = lambda _: True,
+    agree: Callable[[Plan], bool] | None = None,
+    force: bool = False,
     progress: Callable[[str], None] = lambda _: None,
     instead_of: Sequence[str] = (),
 ) -> ApplyResult:
     """Apply the profiles to this host as one transaction; no record if every value is already set. Changes the host.
 
     ``instead_of`` lists active transactions, by id or profile, that this one replaces. ``agree`` is called once with
-    the plan before anything is changed. A change of links waits ``confirm_within`` seconds for `confirm`. Raises
+    the plan before anything is changed; without it, a plan because of which a scan would newly warn is refused, unless
+    with ``force``, which the journal records. A change of links waits ``confirm_within`` seconds for `confirm`. Raises
     PermissionDeniedError without root, RefusedError with nothing changed, RestoredError after a complete rollback,
     NotRestoredError if a value could not be restored.
     """
@@ -216,6 +218,7 @@ def apply(
         settings or {},
         runtime_only=runtime_only,
         agree=agree,
+        force=force,
         progress=progress,
         peers=peers,
         confirm_within=confirm_within,

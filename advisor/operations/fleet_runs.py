@@ -22,6 +22,7 @@ from advisor.fleet.runs.run import Options
 from advisor.fleet.runs.status import FleetStanding
 from advisor.fleet.runs.waves import WaveShape, batch_of, canary_of
 from advisor.fleet.store import FleetStore
+from advisor.planning.records import refuse_warnings
 
 
 def make_wish(
@@ -77,13 +78,25 @@ def write_fleet_plan(plan: FleetPlan, directory: Path) -> int:
     return len(changes.write_plan(plan, directory)) - 1
 
 
-def apply_fleet(wish: Wish, *, agree: Callable[[FleetPlan], bool] = lambda _: True, say: Say = SILENT) -> RunResult:
+def apply_fleet(
+    wish: Wish, *, agree: Callable[[FleetPlan], bool] | None = None, force: bool = False, say: Say = SILENT
+) -> RunResult:
     """Apply the profiles wave by wave; each host rolls back automatically unless its wave passes its gate.
 
-    ``agree`` is called once with the plan before anything is changed. Changes the hosts; what became of each is in the
+    ``agree`` is called once with the plan before anything is changed; without it, a plan because of which a scan of a
+    host would newly warn is refused, unless with ``force``. Changes the hosts; what became of each is in the
     record. Raises UsageError, RefusedError with nothing changed.
     """
-    return changes.apply_fleet(wish, FleetStore(), agree=agree, say=say)
+    return changes.apply_fleet(wish, FleetStore(), agree=agree or _agree_unasked(force=force), say=say)
+
+
+def _agree_unasked(*, force: bool) -> Callable[[FleetPlan], bool]:
+    def agree(made: FleetPlan) -> bool:
+        for name in () if force else made.changing:
+            refuse_warnings(made.plan(name).warnings, f"{name}: ")
+        return True
+
+    return agree
 
 
 def resume_fleet(
@@ -91,12 +104,14 @@ def resume_fleet(
     access: Access,
     *,
     rollback_all: bool = False,
-    agree: Callable[[FleetPlan], bool] = lambda _: True,
+    agree: Callable[[FleetPlan], bool] | None = None,
+    force: bool = False,
     say: Say = SILENT,
 ) -> RunResult:
     """Resume a run (by number, or ``last``) that was interrupted, with the profiles and inventory that it was begun
     with. Changes the hosts. Raises UsageError for a run that there is not, RefusedError for one that has ended."""
-    return changes.resume_fleet(run, FleetStore(), access, agree=agree, say=say, rollback_all=rollback_all)
+    agreed = agree or _agree_unasked(force=force)
+    return changes.resume_fleet(run, FleetStore(), access, agree=agreed, say=say, rollback_all=rollback_all)
 
 
 def verify_fleet(

@@ -296,15 +296,27 @@ def is_about(entry: MutingEntry, finding: Finding) -> bool:
     return entry.id == finding.id and named
 
 
-def _with_muting(finding: Finding, entries: Sequence[MutingEntry], today: date) -> Finding:
-    fitting = [one for one in entries if not one.is_expired(today) and is_about(one, finding)]
+def is_muted(identity: str, devices: Sequence[str], *, names: Sequence[str], is_live: bool) -> bool:
+    """Return whether a finding of this id, about these devices, is muted on a host of one of these ``names``.
+
+    Raises InvalidInputError.
+    """
+    entries = [one for one in read_muting() if one.id == identity and one.is_for(names, is_live)]
+    return _muting_entry(devices, entries, current_day()) is not None
+
+
+def _muting_entry(devices: Sequence[str], entries: Iterable[MutingEntry], today: date) -> MutingEntry | None:
+    """Return the one of the entries of a rule that mutes its finding, or the first of those that do together."""
+    fitting = [one for one in entries if not one.is_expired(today)]
     whole = next((one for one in fitting if not one.device), None)
-    devices = finding_devices(finding)
-    if whole is None and not (
-        devices and all(any(fnmatchcase(name, one.device) for one in fitting) for name in devices)
-    ):
+    is_covered = devices and all(any(fnmatchcase(name, one.device) for one in fitting) for name in devices)
+    return whole or (fitting[0] if is_covered else None)
+
+
+def _with_muting(finding: Finding, entries: Sequence[MutingEntry], today: date) -> Finding:
+    entry = _muting_entry(finding_devices(finding), [one for one in entries if is_about(one, finding)], today)
+    if entry is None:
         return finding
-    entry = whole or fitting[0]
     until = entry.until.isoformat() if entry.until else None
     return msgspec.structs.replace(finding, muted=Muted(entry.reason, until))
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from advisor.errors import RefusedError
-from advisor.host import Host
+from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
 from advisor.host.signals import interruptible
 from advisor.planner import Asked, plan_profiles, profile_requests
-from advisor.planning.records import Plan
+from advisor.planning.records import Plan, refuse_warnings
 from advisor.profiles.profile import load, profile_paths
 from advisor.profiles.requested import is_file_word
 from advisor.profiles.single_values import is_value_word
@@ -47,7 +47,8 @@ def apply_profiles(
     settings: Mapping[str, str],
     *,
     runtime_only: bool = False,
-    agree: Callable[[Plan], bool] = lambda _: True,
+    agree: Callable[[Plan], bool] | None = None,
+    force: bool = False,
     progress: Progress = lambda _: None,
     store: Store | None = None,
     peers: Sequence[str] = (),
@@ -56,7 +57,8 @@ def apply_profiles(
     permit: Callable[[], object] = lambda: None,
 ) -> ApplyResult:
     """Plan and apply under the lock; an unfinished transaction is rolled back first. ``permit`` is called before that,
-    under the lock as well; what it raises ends the call.
+    under the lock as well; what it raises ends the call. Without ``agree``, a plan because of which a scan would newly
+    warn needs ``force``, which the journal records.
 
     Where a link is at risk, ``peers`` and whoever else answers over it must answer again after the change, and the
     transaction waits ``confirm_within`` seconds for `confirm`; 0 keeps it at once. ``instead_of`` are active
@@ -75,8 +77,15 @@ def apply_profiles(
         )
         if made.is_empty and not made.cannot_apply and not replaced:
             return ApplyResult(made, None)
-        if not made.is_empty and not made.blocking and not agree(made):
-            raise RefusedError("cancelled; nothing was changed")
+        if not made.is_empty and not made.blocking:
+            if agree is None:
+                for note in made.notes:
+                    if note.startswith("caution: "):
+                        progress(note)
+                if not force:
+                    _refuse_new_warnings(host, made)
+            elif agree is not None and not agree(made):
+                raise RefusedError("cancelled; nothing was changed")
         if made.is_empty and not made.cannot_apply:
             return ApplyResult(
                 made, None, tuple((one, roll_back(host, one, kept)) for one in _reread_records(kept, replaced))
@@ -84,8 +93,22 @@ def apply_profiles(
         with interruptible():
             gate = None if made.is_empty or made.blocking else gate_for(host, made, peers, progress)
             window = confirm_within if made.has_link_risk else 0
-            record = apply_plan(host, made, kept, progress=progress, gate=gate, confirm_within=window)
+            forced = force and bool(made.warnings)
+            record = apply_plan(host, made, kept, progress=progress, gate=gate, confirm_within=window, forced=forced)
             return ApplyResult(made, record, finish_switches(host, kept))
+
+
+def _refuse_new_warnings(host: Host, made: Plan) -> None:
+    """Raise RefusedError where a scan would newly warn after the plan of what is not muted here."""
+    if not made.warnings:
+        return
+    from advisor.operations.muting import is_muted
+
+    name = host.read("/proc/sys/kernel/hostname")
+    names = () if isinstance(name, Missing) else (name,)
+    refuse_warnings(
+        [one for one in made.warnings if not is_muted(one.id, one.devices, names=names, is_live=host.is_live)]
+    )
 
 
 def _reread_records(store: Store, identities: Sequence[str]) -> Iterator[Record]:

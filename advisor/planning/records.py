@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
+from advisor.errors import RefusedError
 from advisor.facts.redaction import for_display
 from advisor.host import Probe, PutFile, RunCommand, Step
 from advisor.tunables import Effect, FileEdit, Risk
@@ -108,6 +110,32 @@ class FileChange(msgspec.Struct, frozen=True):
         return PutFile(self.path, self.before, mode, self.uid, self.gid, self.new_directories)
 
 
+class Foreseen(msgspec.Struct, frozen=True):
+    """A finding that a scan would newly report after a plan: its rule's id, severity, title and why, and its
+    devices."""
+
+    id: str
+    severity: str
+    title: str
+    why: str
+    devices: tuple[str, ...] = ()
+
+    @property
+    def is_warning(self) -> bool:
+        """Whether the plan needs a person's agreement because of it: a warning, or critical."""
+        return self.severity in ("warning", "critical")
+
+
+def refuse_warnings(found: Sequence[Foreseen], where: str = "") -> None:
+    """Raise RefusedError, with the first of the findings, where there are any; ``where`` names the host."""
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise RefusedError(
+            f"{where}a scan would then report {found[0].id}: {found[0].title}{more}",
+            hint="advisor plan shows it; --force applies the plan all the same",
+        )
+
+
 class Plan(msgspec.Struct, frozen=True):
     """An ordered list of changes. Nothing in it depends on the clock, on chance, or on the order of a set."""
 
@@ -132,6 +160,18 @@ class Plan(msgspec.Struct, frozen=True):
     """What distinguishes the links of this plan from others that may get their names."""
     words: tuple[str, ...] = ()
     """What asks for this plan on a command line, where that is not the names of its profiles alone: files, values."""
+    foreseen: tuple[Foreseen, ...] = ()
+    """Findings that the host would newly have, gravest first; of the fingerprint are only their ids."""
+
+    @property
+    def would_report(self) -> tuple[str, ...]:
+        """The ids of `foreseen`, each once."""
+        return tuple(dict.fromkeys(one.id for one in self.foreseen))
+
+    @property
+    def warnings(self) -> tuple[Foreseen, ...]:
+        """Those of `foreseen` that are warnings or critical."""
+        return tuple(one for one in self.foreseen if one.is_warning)
 
     @property
     def is_empty(self) -> bool:
@@ -164,8 +204,9 @@ class Plan(msgspec.Struct, frozen=True):
 
         # Values are one profile, in whatever order they were typed.
         words = tuple(sorted(self.words)) if len(self.profiles) == 1 else self.words
-        body = msgspec.json.encode(msgspec.structs.replace(self, words=words), order="deterministic")
-        for name in ("claims", "claimed_files", "instead_of", "links", "words"):
+        body = msgspec.json.encode(msgspec.structs.replace(self, words=words, foreseen=()), order="deterministic")
+        body += msgspec.json.encode(self.would_report) if self.foreseen else b""
+        for name in ("claims", "claimed_files", "instead_of", "links", "words", "foreseen"):
             if not getattr(self, name):
                 body = body.replace(b',"%s":[]' % name.encode(), b"")
         for default in (b',"coupled":false', b',"members":[]'):
@@ -178,7 +219,8 @@ def plan_document(plan: Plan) -> dict[str, object]:
     as it is."""
     files, claimed = (tuple(map(_redact_file, files)) for files in (plan.files, plan.claimed_files))
     body: dict[str, object] = msgspec.to_builtins(msgspec.structs.replace(plan, files=files, claimed_files=claimed))
-    return {"schema": "advisor.plan/1", "fingerprint": plan.fingerprint, **body}
+    head = {"schema": "advisor.plan/1", "fingerprint": plan.fingerprint, "would_report": plan.would_report}
+    return {**head, **body}
 
 
 def _redact_file(file: FileChange) -> FileChange:

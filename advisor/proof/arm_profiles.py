@@ -292,7 +292,9 @@ def _plan_arm(
     profile, name = asked.profile, asked.profile.name
     if profile.proof is None:
         raise UsageError(f"profile {name} does not say how it is proven", hint="it has no [proof] table")
-    plan = live_changes(plan_profiles(host, [asked], values, runtime_only=True, store=store, facts=facts))
+    plan = live_changes(
+        plan_profiles(host, [asked], values, runtime_only=True, store=store, facts=facts, foresees=False)
+    )
     if not has_reboots and toggle_class(profile.proof.toggle, plan.changes) == "T3":
         raise RefusedError(f"{name}: its values need a reboot or a rebuild, so it cannot be an arm of a session")
     require_changes(plan, profile)
@@ -304,7 +306,9 @@ def _join_plans(host: Host, arms: Sequence[ArmPlan], values: Mapping[str, str], 
     """All arms' changes as one plan, in the order in which a host takes them. Raises RefusedError where two arms set
     one tunable to different values: a rollback could not attribute the value that it finds."""
     union = live_changes(
-        plan_profiles(host, [one.name for one in arms], values, runtime_only=True, store=store, facts=facts)
+        plan_profiles(
+            host, [one.name for one in arms], values, runtime_only=True, store=store, facts=facts, foresees=False
+        )
     )
     wanted = {change.tunable: change.after for change in union.changes}
     for one in arms:

@@ -596,7 +596,9 @@ def prove_live(
         refuse_while_one_waits(kept)
         for record, _outcomes in recover_unfinished(host, kept):
             say(f"{record.id} had been interrupted and was rolled back")
-        plan = live_changes(plan_profiles(host, [asked], values, runtime_only=True, store=kept, facts=scan(host)))
+        plan = live_changes(
+            plan_profiles(host, [asked], values, runtime_only=True, store=kept, facts=scan(host), foresees=False)
+        )
         require_changes(plan, profile)
         require_switchable(plan, profile, base_period(options))
         disks = _disks_of(host, plan)

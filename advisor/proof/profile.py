@@ -243,7 +243,9 @@ def prove_profile(
         for record, _ in recover_unfinished(host, kept):
             say(f"{record.id} had been interrupted and was rolled back")
         facts = scan(host)
-        plan = live_changes(plan_profiles(host, [asked], values, runtime_only=True, store=kept, facts=facts))
+        plan = live_changes(
+            plan_profiles(host, [asked], values, runtime_only=True, store=kept, facts=facts, foresees=False)
+        )
         require_changes(plan, profile)
         means = Means(second, reconnect, progress, say, command)
         return measure_profile(host, asked, plan, facts, claims, settings, means, kept, options)

@@ -78,7 +78,9 @@ def _plan_offer(host: Host, offer: Offer, facts: Facts, store: Store, load: Race
     if profile.proof is None:
         raise RefusedError(f"profile {profile.name} does not say how it is proven")
     plan = live_changes(
-        plan_profiles(host, [offer.asked], dict(offer.settings), runtime_only=True, store=store, facts=facts)
+        plan_profiles(
+            host, [offer.asked], dict(offer.settings), runtime_only=True, store=store, facts=facts, foresees=False
+        )
     )
     require_changes(plan, profile)
     match toggle_class(profile.proof.toggle, plan.changes):

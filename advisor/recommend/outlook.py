@@ -37,7 +37,7 @@ def _profile_outlook(host: Host, facts: Facts, name: str) -> Outlook:
     except InvalidInputError as error:
         return Outlook(name, why=error.message, hint=error.hint)
     try:
-        return Outlook(name, profile, plan_profiles(host, [name], {}, facts=facts))
+        return Outlook(name, profile, plan_profiles(host, [name], {}, facts=facts, foresees=False))
     except AdvisorError as error:
         # A memory budget that does not hold, or a parameter without a default: the others still have their turn.
         is_refused = isinstance(error, RefusedError)

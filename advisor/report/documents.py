@@ -40,6 +40,7 @@ def transaction_document(
         "ended": None if record is None else format_timestamp(record.ended),
         "rollback_script": None if record is None else str(Store().script_path(record.id)),
         "taken_out": [_rolled_back(one, outcomes) for one, outcomes in taken_out],
+        "forced": record is not None and record.forced,
         "steps": [{"what": block.what, "commands": list(block.commands)} for block in step_blocks(plan, foreseen)],
         **{key: value for key, value in plan_document(plan).items() if key != "schema"},
     }
@@ -98,6 +99,8 @@ def _transaction_dict(record: Record) -> Document:
         "claims": [{"tunable": one.tunable, "after": one.after} for one in record.plan.claims],
         "instead_of": list(record.plan.instead_of),
         "without": list(record.without),
+        "would_report": list((record.applied_plan or record.plan).would_report),
+        "forced": record.forced,
         "passed": [{"what": what, "to": identity} for what, identity in record.passed],
         "why_undone": record.why_undone,
         "pending": record.pending,

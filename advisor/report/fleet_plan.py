@@ -108,7 +108,7 @@ def _plan_shape(plan: Plan) -> object:
     changes = tuple((one.tunable, one.before, one.after, one.persist, one.why) for one in plan.changes)
     files = tuple((one.path, one.before, one.after) for one in plan.files)
     skipped = tuple((one.tunable, one.state, one.reason) for one in plan.skipped)
-    return changes, files, skipped, plan.notes
+    return changes, files, skipped, plan.notes, plan.foreseen
 
 
 def _host_names(plan: FleetPlan, hosts: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from advisor.host.numbers import is_count
 from advisor.planning.records import SATISFIED, Change, FileChange, Plan, Skipped, SkipState
 from advisor.report.folding import Folded, fold_alike
 from advisor.report.layout import (
+    SEVERITY_STYLE,
     Page,
     Piece,
     Span,
@@ -140,6 +141,16 @@ def add_plan(page: Page, plan: Plan) -> None:
                         for one in folded
                     )
                     page.table(list(texts))
+    if plan.foreseen:
+        page.heading("A scan would then report")
+        page.table(
+            [
+                (Span(one.severity, SEVERITY_STYLE[one.severity]), Span(one.id, "bold"), one.title)
+                for one in plan.foreseen
+            ]
+        )
+        if plan.warnings:
+            page.add("apply --yes is refused because of this; --force passes it.", indent=2)
     page.bulleted("Notes", (note for note in plan.notes))
 
 

@@ -75,6 +75,8 @@ def _script_lines(plan: Plan, taken_out: TakenOut) -> Iterator[str]:
         yield _comment_line(
             "Every step in order, for root. advisor apply reads each value back, and rolls all back if one fails."
         )
+    for one in plan.foreseen:
+        yield _comment_line(f"A scan would then report {one.id} ({one.severity}): {one.title}")
     for block in step_blocks(plan, taken_out):
         yield ""
         yield _comment_line(block.what)

@@ -55,8 +55,9 @@ def apply_plan(
     progress: Progress = lambda _: None,
     gate: Gate | None = None,
     confirm_within: float = 0,
+    forced: bool = False,
 ) -> Record:
-    """Apply ``plan``; the caller holds ``store.lock()``.
+    """Apply ``plan``; the caller holds ``store.lock()``. ``forced`` goes into the journal.
 
     On the running host a watchdog rolls it back if this process ends half-way. With ``confirm_within`` seconds it
     also does so unless `confirm` is called in that time, counted from the gate. Raises RefusedError with nothing
@@ -66,7 +67,8 @@ def apply_plan(
     _refuse_other_devices(host, plan, store)
     _refuse_other_links(host, plan, store)
     waits = bool(host.is_live and confirm_within)
-    with begin_transaction(host, plan, store, _step_seconds(plan, confirm_within)) as (journal, watchdog):
+    seconds = _step_seconds(plan, confirm_within)
+    with begin_transaction(host, plan, store, seconds, forced=forced) as (journal, watchdog):
         at = _Place()
         try:
             moved = _carry_out(host, plan, journal, watchdog, at, progress, gate)
@@ -104,14 +106,15 @@ def _step_seconds(plan: Plan, confirm_within: float) -> float:
 
 @contextlib.contextmanager
 def begin_transaction(
-    host: Host, plan: Plan, store: Store, step_seconds: float | None
+    host: Host, plan: Plan, store: Store, step_seconds: float | None, *, forced: bool = False
 ) -> Iterator[tuple[Journal, Watchdog]]:
     """Journal, rollback script and watchdog, all there before anything is changed. Raises RefusedError.
 
     A watchdog of a tree is there as files alone: no process of its own acts on what is no running host.
     """
     data = rollback_data(plan)
-    with store.begin_journal(plan, boot_id=boot_id_of(host), version=__version__, data=data) as journal:
+    begun = store.begin_journal(plan, boot_id=boot_id_of(host), version=__version__, data=data, forced=forced)
+    with begun as journal:
         watchdog = store.watchdog_of(journal.id)
         if host.is_live:
             try:

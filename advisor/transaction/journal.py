@@ -72,12 +72,14 @@ BY_SCRIPT: Final = "rolled back by its rollback script"
 
 
 class Begun(msgspec.Struct, frozen=True, tag="begun"):
-    """The plan, before anything is done. ``time`` is in seconds since the epoch."""
+    """The plan, before anything is done. ``time`` is in seconds since the epoch, ``forced`` whether ``--force`` passed
+    the warnings of the plan (`Plan.warnings`)."""
 
     plan: Plan
     boot_id: str | None
     time: float
     version: str
+    forced: bool = False
 
 
 class Doing(msgspec.Struct, frozen=True, tag="doing"):
@@ -183,6 +185,8 @@ class Record(msgspec.Struct, frozen=True):
     """Every change was made once; otherwise only what was announced can be its."""
     process: int | None = None
     """The process that works on it now."""
+    forced: bool = False
+    """Applied with ``--force`` in spite of the warnings of its plan."""
 
     @property
     def fingerprint(self) -> str:
@@ -282,7 +286,10 @@ def replay_entries(identity: str, entries: tuple[Entry, ...]) -> Record | None:
     if not entries or not isinstance(entries[0], Begun):
         return None
     begun = entries[0]
-    record = Record(identity, begun.plan, STATE_AFTER["begun"], begun.time, None, begun.boot_id, (), {}, (), None)
+    record = Record(
+        *(identity, begun.plan, STATE_AFTER["begun"], begun.time, None, begun.boot_id, (), {}, (), None),
+        forced=begun.forced,
+    )
     for entry in entries[1:]:
         record = _apply_entry(record, entry)
     last = entries[-1]
@@ -639,7 +646,9 @@ class Store:
             hint="make room there, or name another directory in ADVISOR_STATE_DIR",
         )
 
-    def begin_journal(self, plan: Plan, *, boot_id: str | None, version: str, data: bytes | None) -> Journal:
+    def begin_journal(
+        self, plan: Plan, *, boot_id: str | None, version: str, data: bytes | None, forced: bool = False
+    ) -> Journal:
         """A new journal, its first entry and the rollback script on disk. Raises RefusedError, nothing left then."""
         try:
             # A running number, not the time: a clock that is set back must not reorder transactions.
@@ -655,7 +664,7 @@ class Store:
             if data is not None:
                 put_file(str(making / SCRIPT_DATA), data, mode=0o600, uid=0, gid=0)
                 put_file(str(making / "rollback.sh"), script_text().encode(), mode=0o700, uid=0, gid=0)
-            first = Begun(plan, boot_id, time.time(), version)
+            first = Begun(plan, boot_id, time.time(), version, forced)
             items = len(plan.changes) + len(plan.side_effects) + len(plan.files)
             reserve_space(making, needed_bytes(len(encode_entry(first)), len(data or b""), items))
             # Before the journal: one that says that it is being applied, and has no such file, is damaged.

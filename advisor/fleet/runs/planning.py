@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -83,9 +83,24 @@ def plan_fleet(
     groups = _failover_groups(inventory, subjects.values(), shape.failover)
     candidates = [Candidate(name, groups.get(name, ())) for name in changing]
     waves = make_waves(candidates, order=mtu_order([*subjects.values()]), canary=shape.canary, batch=shape.batch)
-    notes = [*waves.notes, *_group_notes(planned, groups), *mtu_warnings(find_segments([*subjects.values()]), waves)]
+    notes = [
+        *waves.notes,
+        *_warning_notes(changing, subjects),
+        *_group_notes(planned, groups),
+        *mtu_warnings(find_segments([*subjects.values()]), waves),
+    ]
     machine_ids = {one.name: one.machine_id for one in captured if one.name in subjects}
     return FleetPlan(tuple(planned), subjects, machine_ids, waves, tuple(notes), groups, tuple(names))
+
+
+def _warning_notes(names: Iterable[str], subjects: Mapping[str, OrderSubject]) -> Iterator[str]:
+    """The warnings that scans of the hosts would newly give, each with the hosts: for a person, and the journal."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        plan = subjects[name].plan
+        for one in plan.warnings if plan else ():
+            found.setdefault(f"a scan would then report {one.id}: {one.title}", []).append(name)
+    yield from (f"{', '.join(hosts)}: {text}" for text, hosts in found.items())
 
 
 def _plan_host(

@@ -36,7 +36,7 @@ from advisor.transaction.verify import Drift
 
 _FINGERPRINT: Final = msgspec.Meta(pattern="^[0-9a-f]{64}$")
 
-_PLANNED: Final = [("fingerprint", str), *fields_of(Plan)]
+_PLANNED: Final = [("fingerprint", str), ("would_report", tuple[str, ...]), *fields_of(Plan)]
 _STEPS = record("Steps", [("what", str), ("commands", tuple[str, ...])], "An item with its commands, as shell.")
 _SHORT_CHANGE = record(
     "ShortChange", [("tunable", str), ("before", str), ("after", str), ("persist", str | None)], "A change in short."
@@ -70,6 +70,8 @@ _ENTRY = record(
         ("claims", tuple[_CLAIM, ...]),  # type: ignore[valid-type]
         ("instead_of", tuple[str, ...]),
         ("without", tuple[str, ...]),
+        ("would_report", tuple[str, ...]),
+        ("forced", bool),
         ("passed", tuple[_PASSED, ...]),  # type: ignore[valid-type]
         ("why_undone", str | None),
         ("pending", str | None),
@@ -210,6 +212,7 @@ DOCUMENTS: Final[dict[str, Fields]] = {
         ("ended", str | None),
         ("rollback_script", str | None),
         ("taken_out", tuple[_UNDONE, ...]),  # type: ignore[valid-type]
+        ("forced", bool),
         ("steps", tuple[_STEPS, ...]),  # type: ignore[valid-type]
         *_PLANNED,
     ],

@@ -1,0 +1,48 @@
+"""What the rules would newly say of a host after a plan: they judge the facts with the plan's values in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from advisor.facts.host_facts import Facts, scan
+from advisor.host import Host, PutFile, Step, WriteFile
+from advisor.host.would_be import after_steps
+from advisor.planning.records import Foreseen, Plan
+from advisor.rules.difference import EarlierScan, compare_findings
+from advisor.rules.finding import SEVERITIES, Finding, finding_devices
+from advisor.rules.registry import judge
+from advisor.tunables.sysctl import Sysctl, sysctl_path
+
+
+def foresee(host: Host, facts: Facts, plan: Plan) -> tuple[Foreseen, ...]:
+    """Return the findings that ``host``, of which ``facts`` were read, would newly have after ``plan``, or have in a
+    higher severity, for further devices or for further keys; gravest first, then by id. Changes nothing."""
+    if not (plan.changes or plan.files):
+        return ()
+    before, after = judge(facts), judge(scan(after_steps(host, _list_steps(plan))))
+    difference = compare_findings(EarlierScan("", None, None, before), after)
+    keys = [one.tunable.removeprefix("sysctl:") for one in plan.changes if one.tunable.startswith("sysctl:")]
+    named = _named_keys(before, keys)
+    further = (one for one in after if _named_keys((one,), keys) - named)
+    found = {
+        Foreseen(one.id, one.severity, one.title, one.why, finding_devices(one)): None
+        for one in (*difference.new, *difference.worse, *further)
+    }
+    return tuple(sorted(found, key=lambda one: (-SEVERITIES.index(one.severity), one.id, one.devices)))
+
+
+def _named_keys(findings: Iterable[Finding], keys: Sequence[str]) -> set[tuple[str, str]]:
+    """Return id and key for each of the keys that a finding is about."""
+    texts = [(one.id, f"{one.title} {one.evidence}") for one in findings]
+    return {(identity, key) for identity, text in texts for key in keys if key in text}
+
+
+def _list_steps(plan: Plan) -> Iterator[Step]:
+    """The steps of a plan; writing one of two units of a limit sets the other to 0."""
+    for change in plan.changes:
+        twin = Sysctl(change.tunable.removeprefix("sysctl:")).twin if change.tunable.startswith("sysctl:") else None
+        if twin is not None and change.after != "0":
+            yield WriteFile(sysctl_path(twin), "0")
+        yield from change.steps
+    for file in plan.files:
+        yield PutFile(file.path, file.after)
