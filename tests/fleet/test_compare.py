@@ -176,9 +176,7 @@ def test_differences_of_one_topic_are_one_finding() -> None:
     finding = only(compared(with_sysctl(vm__swappiness="1", net__core__rmem_max="212992", vm__dirty_ratio="40")))
     assert len(finding.differences) == 3
     assert finding.commands == (
-        f"advisor plan socket-buffers-8m  # on {ODD}",
-        f"sysctl -w vm.dirty_ratio=20  # on {ODD}",
-        f"sysctl -w vm.swappiness=60  # on {ODD}",
+        f"advisor apply socket-buffers-8m sysctl:vm.dirty_ratio=20 sysctl:vm.swappiness=60  # on {ODD}",
     )
 
 

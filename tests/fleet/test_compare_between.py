@@ -19,7 +19,7 @@ def test_one_host_with_a_smaller_mtu_breaks_the_ring() -> None:
     assert finding.scope == "cluster 7"
     assert finding.goes_with == ("link.llt-1.mtu",)
     assert finding.commands == (
-        f"advisor fleet plan jumbo-frames -i hosts.ini --limit {ODD} --set links=eth1 --set mtu=9000",
+        f"advisor fleet apply jumbo-frames --set links=eth1 --set mtu=9000 -i hosts.ini --limit {ODD}",
     )
 
 
@@ -43,7 +43,7 @@ def with_node(number: int) -> Change:
         (
             with_link("eth1", mtu=1500, addresses=("172.16.9.8/24",)),
             "link-mtu",
-            {"severity": "advice", "commands": (f"ip link set dev eth1 mtu 9000  # on {ODD}",)},
+            {"severity": "advice", "commands": (f"advisor apply link:eth1:mtu=9000  # on {ODD}",)},
         ),
         (with_link("eth1", speed_mbps=10_000), "speed-in-network", {"goes_with": ("link.llt-1.speed_mbps",)}),
         (with_link("eth1", addresses=("10.1.0.3/24",)), "duplicate-address", {"hosts": ("n3", ODD)}),

@@ -56,7 +56,7 @@ def test_a_host_that_differs_exits_1_and_is_named_first(place: Path) -> None:
     assert lines[2] == "Who differs"
     assert lines[3].split() == ["odd6", "warning", "mtu", "in", "network"]
     assert "1500 on odd6 · 9000 on 5 others" in text
-    assert "advisor plan jumbo-frames --set links=eth1 --set mtu=9000" in text
+    assert "advisor apply jumbo-frames --set links=eth1 --set mtu=9000" in text
 
 
 def test_the_document(place: Path) -> None:

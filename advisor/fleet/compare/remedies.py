@@ -1,4 +1,5 @@
-"""What to do about a difference, as commands that can be pasted."""
+"""What to do about a difference, as transactions of ours: journalled, kept over a boot, and rolled back by one
+command."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ _BUFFERS: Final = frozenset(
     {"net.core.rmem_max", "net.core.wmem_max", "net.core.rmem_default", "net.core.wmem_default"}
     | {"net.core.optmem_max", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
 )
-_NUMBERS: Final = lazy_regex(r"\d+( \d+)*", re.ASCII)
+_TUNABLES: Final = {"memory.thp_enabled": "thp:enabled", "memory.thp_defrag": "thp:defrag"}
+_PLAIN: Final = lazy_regex(r"\d+( \d+)*|[a-z][\w-]*", re.ASCII)
+"""Numbers or a word, as the kernel takes them."""
 
 
 class CommandOrigin(msgspec.Struct, frozen=True):
@@ -33,15 +36,16 @@ class CommandOrigin(msgspec.Struct, frozen=True):
 
     inventory: str | None = None
 
-    def plan(self, profile: str, hosts: Sequence[str], **settings: str) -> str:
-        """The command that plans a profile for some hosts."""
-        given = [f"--set {shlex.quote(f'{name}={value}')}" for name, value in settings.items()]
+    def apply(self, words: Sequence[str], hosts: Sequence[str], **settings: str) -> str:
+        """The command that applies profiles and values to some hosts; it shows the plan and prompts."""
+        given = [
+            *map(shlex.quote, words),
+            *(f"--set {shlex.quote(f'{name}={value}')}" for name, value in settings.items()),
+        ]
         if self.inventory is None:
-            return self.on(hosts, " ".join(["advisor plan", profile, *given]))
-        words = ["advisor fleet plan", profile, "-i", shlex.quote(self.inventory)]
-        if len(hosts) <= MAX_LIMIT:
-            words.append(f"--limit {shlex.quote(','.join(hosts))}")
-        return " ".join([*words, *given])
+            return self.on(hosts, " ".join(["advisor apply", *given]))
+        limit = [f"--limit {shlex.quote(','.join(hosts))}"] if len(hosts) <= MAX_LIMIT else []
+        return " ".join(["advisor fleet apply", *given, "-i", shlex.quote(self.inventory), *limit])
 
     def on(self, hosts: Sequence[str], command: str) -> str:
         """A command to type on hosts, which stand behind it."""
@@ -52,36 +56,39 @@ class CommandOrigin(msgspec.Struct, frozen=True):
 
 
 def remedy_commands(fleet: Fleet, rows: Sequence[JudgedRow], controller: CommandOrigin) -> tuple[str, ...]:
-    """What would make the outliers as the majority is; nothing where there is no majority, or no command is known."""
-    found: dict[str, None] = {}
+    """What would make the outliers as the majority is, a transaction for the hosts that need the same; nothing where
+    there is no majority, or no tunable is known."""
+    words: dict[int, dict[str, None]] = {}
     for row in rows:
         most = row.majority
         if most is None or most[0] is None:
             continue
-        for one in _topic_commands(fleet, row, most[0], controller):
-            found.setdefault(one)
-    return tuple(found)[:MAX_COMMANDS]
+        for host in row.outliers:
+            words.setdefault(host, {}).update(dict.fromkeys(_host_words(fleet, row, most[0], host)))
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for host, some in sorted(words.items()):
+        if some:
+            alike.setdefault(tuple(some), []).append(host)
+    return tuple(controller.apply(some, fleet.names(hosts)) for some, hosts in alike.items())[:MAX_COMMANDS]
 
 
-def _topic_commands(fleet: Fleet, row: JudgedRow, wanted: Value, controller: CommandOrigin) -> Iterable[str]:
+def _host_words(fleet: Fleet, row: JudgedRow, wanted: Value, host: int) -> Iterable[str]:
+    """A profile or a tunable with its value that gives a host the value of the others."""
     topic, _, rest = row.attribute.partition(".")
-    hosts = fleet.names(row.outliers)
     if topic == "sysctl":
-        yield from _sysctl_commands(rest, wanted, row, hosts, controller)
+        yield from _sysctl_words(rest, wanted, row)
+    elif row.attribute in _TUNABLES:
+        yield f"{_TUNABLES[row.attribute]}={wanted}"
     elif row.kind.topic == "LLT flow control":
-        yield from _flow_commands(rest.removeprefix("file."), wanted, row, hosts, controller)
+        yield _flow_word(rest.rpartition(".")[2], wanted, row)
     elif topic == "link":
         role, _, leaf = rest.partition(".") if rest.count(".") == 1 else _split_attribute(rest)
-        alike: dict[str, list[str]] = {}
-        for host in row.outliers:
-            # What a host itself calls the link with a role.
-            column = fleet.columns.get(f"link.{role}.name")
-            value = column.value(host) if column else None
-            name = None if value is None else str(value)
-            command = _link_command(name, leaf, wanted) if name else None
-            if command:
-                alike.setdefault(command, []).append(fleet.hosts[host].name)
-        yield from (controller.on(some, command) for command, some in alike.items())
+        # What a host itself calls the link with a role.
+        column = fleet.columns.get(f"link.{role}.name")
+        name = column.value(host) if column else None
+        tunable = None if name is None else _link_tunable(str(name), leaf)
+        if tunable:
+            yield f"{tunable}={_word(wanted)}"
 
 
 def _split_attribute(rest: str) -> tuple[str, str, str]:
@@ -90,41 +97,33 @@ def _split_attribute(rest: str) -> tuple[str, str, str]:
     return (found[1], ".", found[2]) if found else (rest, "", "")
 
 
-def _link_command(name: str, leaf: str, wanted: Value) -> str | None:
-    link, value = shlex.quote(name), shlex.quote(str(wanted))
-    first, _, last = leaf.partition(".")
-    if leaf in ("mtu", "txqueuelen"):
-        return f"ip link set dev {link} {leaf} {value}"
-    if first == "ring":
-        return f"ethtool -G {link} {last} {value}"
-    if first == "channels":
-        return f"ethtool -L {link} {last} {value}"
-    return f"ethtool -K {link} {shlex.quote(last)} {value}" if first == "feature" else None
+def _link_tunable(name: str, leaf: str) -> str | None:
+    group, _, key = leaf.partition(".")
+    if leaf in ("mtu", "txqueuelen") or (key and group in ("ring", "channels", "feature")):
+        return f"link:{name}:{leaf}"
+    return None
 
 
-def _sysctl_commands(
-    key: str, wanted: Value, row: JudgedRow, hosts: Sequence[str], controller: CommandOrigin
-) -> Iterable[str]:
+def _word(value: Value) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
+def _sysctl_words(key: str, wanted: Value, row: JudgedRow) -> Iterable[str]:
     if (
         key in _BUFFERS
         and _reaches_wanted(wanted)
         and all(_is_below(value, wanted) for value in row.groups if (value,) != row.majority)
     ):
-        yield controller.plan(NETWORK_BUFFERS, hosts)
-        return
-    if _NUMBERS.fullmatch(str(wanted)):
-        yield controller.on(hosts, f"sysctl -w {shlex.quote(f'{key}={wanted}')}")
+        yield NETWORK_BUFFERS
+    elif _PLAIN.fullmatch(str(wanted)):
+        yield f"sysctl:{key}={wanted}"
 
 
-def _flow_commands(
-    rest: str, wanted: Value, row: JudgedRow, hosts: Sequence[str], controller: CommandOrigin
-) -> Iterable[str]:
-    name = rest.rpartition(".")[2]
+def _flow_word(name: str, wanted: Value, row: JudgedRow) -> str:
     lower = [value for value in row.groups if value is not None and (value,) != row.majority]
     if name in ("highwater", "rporthighwater") and all(2 * int(value) == wanted for value in lower):
-        yield controller.plan(LLT_FLOW_CONTROL, hosts)
-        return
-    yield controller.on(hosts, f"lltconfig -F {shlex.quote(f'{name}:{wanted}')}")
+        return LLT_FLOW_CONTROL
+    return f"llt:{name}={wanted}"
 
 
 def _reaches_wanted(wanted: Value) -> bool:
@@ -150,5 +149,5 @@ def raise_mtu(links: Sequence[tuple[str, str]], mtu: int, controller: CommandOri
         alike.setdefault(tuple(sorted(names)), []).append(host)
     found: list[str] = []
     for links_of, hosts in sorted(alike.items()):
-        found.append(controller.plan(JUMBO_FRAMES, hosts, links=",".join(links_of), mtu=str(mtu)))
+        found.append(controller.apply([JUMBO_FRAMES], hosts, links=",".join(links_of), mtu=str(mtu)))
     return tuple(found[:MAX_COMMANDS])

@@ -3,7 +3,6 @@ clocks that run apart."""
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -122,7 +121,7 @@ def _mtu_finding(one: Shared, networks: str, mtus: tuple[HeldValue, ...], contro
     odd = [(row, member) for row, member in one.members if member.mtu not in (None, wanted)]
     links = ", ".join(f"{member.link} of {row.name} ({member.mtu})" for row, member in odd[:4])
     more = f" and {len(odd) - 4} more" if len(odd) > 4 else ""
-    # The profile raises to jumbo frames; all else is by hand.
+    # The profile raises to jumbo frames, and the links below with it.
     smaller = [(row.name, member.link) for row, member in odd if (member.mtu or 0) < wanted]
     if wanted > _ETHERNET_MTU and smaller:
         commands = raise_mtu(smaller, wanted, controller)
@@ -130,9 +129,7 @@ def _mtu_finding(one: Shared, networks: str, mtus: tuple[HeldValue, ...], contro
         by_link: dict[str, list[str]] = {}
         for row, member in odd:
             by_link.setdefault(member.link, []).append(row.name)
-        commands = tuple(
-            controller.on(hosts, f"ip link set dev {shlex.quote(link)} mtu {wanted}") for link, hosts in by_link.items()
-        )
+        commands = tuple(controller.apply([f"link:{link}:mtu={wanted}"], hosts) for link, hosts in by_link.items())
     return FleetFinding(
         id="fleet.mtu-in-network",
         severity="warning",
