@@ -23,8 +23,9 @@ from advisor.facts.network_storage import NetworkStorage, read_network_storage
 from advisor.facts.numa import Numa, read_numa
 from advisor.facts.owners import Owners, read_owners
 from advisor.facts.roles import read_roles
+from advisor.facts.settings import GONE, KEYS
 from advisor.facts.site_settings import SiteSetting, read_site_settings
-from advisor.facts.sysctl import KEYS, SysctlOrigin, origins, read_sysctl, read_sysctl_sources
+from advisor.facts.sysctl import SysctlOrigin, origins, read_sysctl, read_sysctl_sources
 from advisor.facts.systemd import Systemd, read_systemd
 from advisor.facts.unknown import Unknown, Unknowns
 from advisor.host import Host, Missing
@@ -128,7 +129,7 @@ def scan(host: Host, *, with_drives: bool | None = None, only_judged: bool = Fal
         links=links,
         irqs=read_irqs(host, unknown),
         sysctl=read_sysctl(host, unknown),
-        sysctl_origin=origins(read_sysctl_sources(host, unknown), KEYS),
+        sysctl_origin=origins(read_sysctl_sources(host, unknown), (*KEYS, *GONE)),
         disks=disks,
         filesystems=filesystems,
         arrays=arrays,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from advisor.facts.host_facts import Facts
+from advisor.facts.settings import find_setting
 from advisor.facts.settings.value import to_canonical
 from advisor.facts.sysctl import SysctlOrigin, SysctlSource
 from advisor.host import Missing
@@ -23,6 +24,7 @@ from advisor.planning.neighbours import Neighbours, ipv6_notes
 from advisor.planning.observations import FileState, Observations, ObservedTarget
 from advisor.planning.ownership import NOTHING_OWNED, Ownership, claim_notes
 from advisor.planning.records import SATISFIED, Change, FileChange, Plan, PlanTarget, Skipped, SkipState
+from advisor.rules.settings import judge_value
 from advisor.tunables import FileEdit, Persisted, apply_edit, mentions_key, parse_tunable
 from advisor.tunables.link_mark import link_of
 from advisor.tunables.link_mtu import LinkMtu
@@ -63,7 +65,7 @@ def make_plan(
             continue
         outcome = _judge_target(target, seen, facts, runtime_only=runtime_only, is_reset=target.tunable in reset)
         if target.tunable not in reset and _is_claim(target, outcome, seen.values[target.tunable], held):
-            claims.append(_make_change(target, seen.values[target.tunable], runtime_only=runtime_only))
+            claims.append(_make_change(target, seen.values[target.tunable], facts, runtime_only=runtime_only))
         elif isinstance(outcome, Change):
             changes.append(outcome)
         else:
@@ -129,6 +131,7 @@ def _judge_target(
     target: PlanTarget, seen: Observations, facts: Facts, *, runtime_only: bool, is_reset: bool
 ) -> Change | Skipped:
     observed = seen.values[target.tunable]
+    setting = find_setting(target.tunable.removeprefix("sysctl:"))
     foreign = explain_foreign(target.tunable, facts.container)
     if foreign:
         return _skip_target(target, observed, "not-applicable", foreign)
@@ -139,7 +142,8 @@ def _judge_target(
         if by_hand:
             return _skip_target(target, observed, "by-hand", by_hand)
         state: SkipState = "not-applicable" if observed.live.is_absent else "unknown"
-        return _skip_target(target, observed, state, f"cannot be read: {observed.live.why}")
+        went = f"; it {setting.went}" if setting is not None and observed.live.is_absent and setting.went else ""
+        return _skip_target(target, observed, state, f"cannot be read: {observed.live.why}{went}")
     assert observed.combined is not None
     if observed.undecided is not None:
         return _skip_target(target, observed, "blocked", observed.undecided)
@@ -186,7 +190,7 @@ def _judge_target(
     unwritable = _write_obstacle(observed, seen, runtime_only=runtime_only)
     if unwritable:
         return _skip_target(target, observed, "blocked", unwritable)
-    return _make_change(target, observed, runtime_only=runtime_only)
+    return _make_change(target, observed, facts, runtime_only=runtime_only)
 
 
 def _write_obstacle(observed: ObservedTarget, seen: Observations, *, runtime_only: bool) -> str | None:
@@ -290,7 +294,7 @@ def _is_satisfied(value: str, wanted: str, sense: Sense | tuple[Sense, ...]) -> 
     return combine_values(value, wanted, sense) == value
 
 
-def _make_change(target: PlanTarget, observed: ObservedTarget, *, runtime_only: bool) -> Change:
+def _make_change(target: PlanTarget, observed: ObservedTarget, facts: Facts, *, runtime_only: bool) -> Change:
     one = parse_tunable(target.tunable)
     assert isinstance(observed.live, str)
     assert observed.combined is not None
@@ -307,7 +311,7 @@ def _make_change(target: PlanTarget, observed: ObservedTarget, *, runtime_only: 
         risk=one.risk,
         takes_effect=one.takes_effect,
         why=target.why,
-        hurts_when=target.hurts_when,
+        hurts_when=_harm_words(target, observed.live, observed.combined, facts),
         sources=target.sources,
         profile=target.profile,
         probe=bind_probe(one.probe, around.identity),
@@ -315,6 +319,20 @@ def _make_change(target: PlanTarget, observed: ObservedTarget, *, runtime_only: 
         undo=bind_steps(one.make_steps(observed.live) if around.undo is None else around.undo, around.identity),
         members=around.members,
     )
+
+
+def _harm_words(target: PlanTarget, before: str, after: str, facts: Facts) -> str:
+    """When the change hurts: what the record of a sysctl says of this very value on this host, then what the profile
+    says; of what it knows of the key, the direction in which the value goes."""
+    key = target.tunable.removeprefix("sysctl:")
+    setting = find_setting(key)
+    if setting is None:
+        return target.hurts_when
+    judged, known = judge_value(facts, key, after), target.hurts_when
+    if known == setting.harm_of(target.value) or (judged and known.startswith("Not known")):
+        known = "" if judged else setting.harm_of(after, before)
+    said = [f"{one.title}: {one.why} ({one.id})" for one in judged]
+    return " ".join(filter(None, (*said, known))) or target.hurts_when
 
 
 def _make_files(changes: Iterable[Change], seen: Observations) -> Iterator[FileChange]:

@@ -15,7 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.facts.settings import KEYS
+from advisor.facts.settings import KEYS, SETTINGS, find_setting
 from advisor.facts.sysctl_files import dotted_key
 from advisor.host.patterns import lazy_regex
 from advisor.profiles.profile import Profile, ProofDeclaration, Wanted, load, profile_paths
@@ -137,7 +137,7 @@ def known_ids(device: str) -> tuple[str, ...]:
     named = (one.tunable for profile in map(load, profile_paths()) for one in profile.tunables)
     examples = (identity for kind in all_kinds() for identity, _ in kind.examples)
     settings = (re.sub(r":[^:]+:", lambda _: f":{device}:", one, count=1) for one in (*named, *examples))
-    return (*(f"sysctl:{key}" for key in KEYS), *settings)
+    return (*(f"sysctl:{key}" for key in (*KEYS, *SETTINGS)), *settings)
 
 
 def nearest_ids(identity: str, known: Iterable[str]) -> tuple[str, ...]:
@@ -223,16 +223,20 @@ def _wanted(one: WantedValue, library: Iterable[Profile]) -> Wanted:
     same = next((line for profile, line in setting if _default_value(profile, line) == one.value), None)
     first = setting[0] if setting else None
     why, hurts, sources = one.why, one.hurts_when, one.sources
+    setting = find_setting(one.tunable.removeprefix("sysctl:"))
     if not why:
         # What it is comes first: the reason of a profile is one for its own hosts.
-        what = _WHERE_KEPT.split(kind_words(parse_tunable(one.tunable)))[0].rstrip(".")
-        why = " ".join(filter(None, (f"{what}.", "Asked for by its id.", "" if first is None else _quoted(*first))))
+        what = _WHERE_KEPT.split(kind_words(parse_tunable(one.tunable)))[0].rstrip(".") + "."
+        parts = (setting.meaning if setting else what, "Asked for by its id.", "" if first is None else _quoted(*first))
+        why = " ".join(filter(None, parts))
     if not hurts:
-        known = find_harm(one.tunable, one.value) if same is None else same.hurts_when
+        # A sysctl's caution is of its own record: that of a product's profile is not the value's own.
+        is_own = one.tunable.startswith("sysctl:") or same is None
+        known = find_harm(one.tunable, one.value) if is_own or same is None else same.hurts_when
         hurts = known or ("Not known of this value." if lines else "Not known: no profile sets it.")
     if not sources:
-        sources = first[1].sources if first else ("the command line",)
-    return Wanted(one.tunable, one.value, why, hurts, sources, sense=OPERATORS[one.operator])
+        sources = (*(setting.citations if setting else ()), *(first[1].sources if first else ()))
+    return Wanted(one.tunable, one.value, why, hurts, sources or ("the command line",), sense=OPERATORS[one.operator])
 
 
 def _quoted(profile: Profile, line: Wanted) -> str:

@@ -9,7 +9,8 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.errors import UsageError, near_names
-from advisor.facts.settings import KEYS
+from advisor.facts.settings import KEYS, SETTINGS, find_setting
+from advisor.facts.settings.record import Setting
 from advisor.profiles.profile import Profile, Wanted, load, profile_paths
 from advisor.profiles.single_values import is_line_about, known_ids, nearest_ids, with_kind
 from advisor.report.layout import Page, Span
@@ -79,7 +80,8 @@ def explain_id(identity: str) -> Explanation:
     if found is not None:
         return found
     # Causes of `why` are named like keys (net.loss), so a key has to be a known one.
-    if (tunable := with_kind(identity)) != identity and tunable in known_ids(""):
+    tunable = with_kind(identity)
+    if tunable != identity and (tunable in known_ids("") or find_setting(tunable.removeprefix("sysctl:"))):
         return _explain_tunable(tunable)
     raise UsageError(f"{identity!r} is no rule, profile, tunable or contradiction", hint=_suggest_ids(identity))
 
@@ -106,7 +108,7 @@ def _all_profiles() -> tuple[Profile, ...]:
 
 def _known_tunables() -> tuple[str, ...]:
     wanted = (wanted.tunable for profile in _all_profiles() for wanted in profile.tunables if not wanted.for_each)
-    return (*wanted, *(f"sysctl:{key}" for key in KEYS))
+    return (*wanted, *(f"sysctl:{key}" for key in (*KEYS, *SETTINGS) if "*" not in key))
 
 
 def _explain_cause(identity: str) -> Explanation | None:
@@ -184,7 +186,7 @@ def _explain_tunable(identity: str) -> Explanation:
         if is_line_about(one, identity) and not any(one in profiles[name].tunables for name in profile.inherits)
     ]
     handled = [_describe_handling(identity, *both) for both in wanting] or [describe_handling(identity)]
-    one = handled[0]
+    one, setting = handled[0], find_setting(identity.removeprefix("sysctl:"))
     wanted_by = [("profile", f"{profile.name} wants {wanted_value(profile, wanted)}") for profile, wanted in wanting]
     similar = [] if wanting else [("similar", name) for name in nearest_ids(identity, _known_tunables())]
     rows = (
@@ -195,17 +197,46 @@ def _explain_tunable(identity: str) -> Explanation:
         *(("set by", text) for text in _settings(handled, [profile for profile, _ in wanting])),
         *(("persists", _persistence_words(each)) for each in handled),
     )
+    own = () if setting is None else _setting_rows(setting)
+    hurts = _by_profile((profile, one.hurts_when) for profile, one in wanting)
     return Explanation(
         id=identity,
         kind="tunable",
         title=describe_handling(identity).what,
-        what="",
+        what="" if setting is None else setting.does,
         why=_by_profile((profile, one.why) for profile, one in wanting) or "No profile of this host sets it.",
         helps_when=_by_profile((profile, profile.helps_when) for profile, _ in wanting),
-        hurts_when=_by_profile((profile, one.hurts_when) for profile, one in wanting),
-        sources=tuple(dict.fromkeys(source for _, one in wanting for source in one.sources)),
-        details=(*wanted_by, *similar, *((label, text) for label, text in rows if text)),
+        hurts_when=hurts if setting is None else " ".join(filter(None, (setting.harm_of(""), hurts))),
+        sources=tuple(
+            dict.fromkeys(
+                (
+                    *(setting.citations if setting else ()),
+                    *(source for caution in (setting.cautions if setting else ()) for source in caution.sources),
+                    *(source for _, one in wanting for source in one.sources),
+                )
+            )
+        ),
+        details=(*own, *wanted_by, *similar, *((label, text) for label, text in rows if text)),
     )
+
+
+def _setting_rows(one: Setting) -> tuple[tuple[str, str], ...]:
+    """What the record of a key says beside what it is and when it hurts."""
+    bounds = "" if one.low is None else f"from {one.low} on" if one.high is None else f"{one.low} to {one.high}"
+    rows = (
+        ("unit", one.unit),
+        ("numbers", ", ".join(one.fields)),
+        ("bounds", bounds),
+        ("default", one.default),
+        ("derived from", one.derived_from),
+        ("kernels", f"from Linux {one.since[0]}.{one.since[1]} on" if one.since else ""),
+        ("gone", one.went),
+        ("instead of", one.twin and f"{one.twin}: the kernel sets it to 0 when this one is written"),
+        ("same as", one.same_as),
+        ("shown by", one.shown_by),
+        *(("caution", f"{each.when}: {each.why} ({each.id})") for each in one.cautions),
+    )
+    return tuple((label, text) for label, text in rows if text)
 
 
 def _by_profile(texts: Iterable[tuple[Profile, str]]) -> str:

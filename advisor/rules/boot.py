@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
+from advisor.facts.settings import find_setting
 from advisor.facts.sysctl import SysctlSource
 from advisor.rules import sources
+from advisor.rules.queries import kernel_version
 from advisor.rules.remedy import Remedy, RunShell, comment_out, set_sysctl
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 60
-
-# Writing one of a pair sets the other to 0, so what the files say about the other is not what a boot gives.
-_PAIRS: Mapping[str, str] = {
-    "vm.dirty_ratio": "vm.dirty_bytes",
-    "vm.dirty_background_ratio": "vm.dirty_background_bytes",
-}
-_COUNTERPART = {**_PAIRS, **{second: first for first, second in _PAIRS.items()}}
 
 
 def _fold_words(value: str) -> str:
@@ -114,8 +109,15 @@ def overridden(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
 
 
 def _is_moot(facts: Facts, key: str) -> bool:
-    counterpart = _COUNTERPART.get(key)
-    return counterpart is not None and facts.sysctl.get(counterpart, "0") != "0" and counterpart in facts.sysctl_origin
+    # Writing one of a pair sets the other to 0, so what the files say about the other is not what a boot gives.
+    setting = find_setting(key)
+    counterpart = setting.twin if setting else ""
+    return bool(counterpart) and facts.sysctl.get(counterpart, "0") != "0" and counterpart in facts.sysctl_origin
+
+
+def _is_without_effect(facts: Facts, key: str) -> bool:
+    setting = find_setting(key)
+    return setting is not None and setting.is_gone(kernel_version(facts))
 
 
 def _differing_keys(facts: Facts) -> Iterable[tuple[str, str, SysctlSource]]:
@@ -127,6 +129,7 @@ def _differing_keys(facts: Facts) -> Iterable[tuple[str, str, SysctlSource]]:
             and is_written
             and _fold_words(live) != _fold_words(line.value)
             and not _is_moot(facts, key)
+            and not _is_without_effect(facts, key)
         ):
             yield key, live, line
 

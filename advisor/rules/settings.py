@@ -11,12 +11,13 @@ from functools import partial
 import msgspec
 
 from advisor.facts.settings import CAUTIONS, find_setting
-from advisor.facts.settings.record import Caution, Machine
+from advisor.facts.settings.record import Caution, Machine, Setting
 from advisor.facts.settings.value import value_of
 from advisor.facts.sysctl import SysctlSource
+from advisor.rules import sources
 from advisor.rules.queries import kernel_version
 from advisor.rules.remedy import SIGNS, Decide, Operator, SetTunable, comment_out, set_sysctl
-from advisor.rules.rule import DeclaredWorkload, Facts, Finding, Rule, Severity, register
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, Rule, Severity, register, rule
 
 ORDER = 260
 
@@ -58,11 +59,28 @@ def machine_of(facts: Facts) -> Machine:
 
 
 def judge_value(facts: Facts, key: str, value: str) -> tuple[Judged, ...]:
-    """Return what the key's record says against a value on this host, most serious first; none where it says
-    nothing, or the key has no record."""
+    """Return what the key's record says against a value on this host; none where it says nothing, or the key has no
+    record."""
     setting, machine = find_setting(key), machine_of(facts)
-    cautions = setting.cautions if setting else ()
-    return tuple(_as_judged(one, key, value, machine) for one in cautions if is_bad(one, machine, key, value))
+    if setting is None:
+        return ()
+    found = [_as_judged(one, key, value, machine) for one in setting.cautions if is_bad(one, machine, key, value)]
+    return tuple(found) or ((_as_gone(setting),) if setting.is_gone(machine.kernel) else ())
+
+
+def _as_gone(setting: Setting) -> Judged:
+    return Judged(
+        id="sysctl.gone",
+        severity="info",
+        title=gone.title,
+        why=f"{setting.key} {setting.went}.",
+        instead=setting.moved_to,
+        better=None,
+        remedy=None,
+        hurts_when=gone.hurts_when,
+        sources=setting.citations or gone.sources,
+        gone=True,
+    )
 
 
 def is_bad(caution: Caution, machine: Machine, key: str, value: str) -> bool:
@@ -164,6 +182,39 @@ def _register(caution: Caution, keys: tuple[str, ...]) -> Rule:
             module=__name__,
             contradictions=caution.contradictions,
         )
+    )
+
+
+@rule(
+    id="sysctl.gone",
+    severity="info",
+    title="Sysctl files set keys that this kernel lacks",
+    what="Lines of sysctl files for keys that the running kernel removed, moved, or keeps without effect.",
+    why="The line does nothing, and what it was meant for is not set.",
+    helps_when="The file is read to learn how the host is tuned, or came from a guide for an older kernel.",
+    hurts_when="The same file serves hosts with older kernels, where the line still counts.",
+    sources=(sources.SYSCTL_D, sources.DEBUGFS),
+)
+def gone(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
+    found = [
+        (line, judged)
+        for key, origin in sorted(facts.sysctl_origin.items())
+        for line in (origin.winner,)
+        for judged in judge_value(facts, key, line.value)
+        if judged.id == gone.id
+    ]
+    if not found:
+        return None
+    return gone.found(
+        why=" ".join(dict.fromkeys(judged.why for _, judged in found)),
+        evidence={
+            "keys": tuple(line.key for line, _ in found),
+            "detail": tuple(f"{line.path}:{line.line}: {line.key} = {line.value}" for line, _ in found),
+        },
+        remedy=(
+            "set it where it went, if it is still wanted",
+            *(comment_out(line.path, line.line) for line, _ in found),
+        ),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from advisor.facts.settings.sources import BEEGFS_STORAGE as BEEGFS_STORAGE
+from advisor.facts.settings.sources import DEBUGFS as DEBUGFS
 from advisor.facts.settings.sources import DELL_BEEGFS as DELL_BEEGFS
 from advisor.facts.settings.sources import ENA as ENA
 from advisor.facts.settings.sources import HUGETLB as HUGETLB

@@ -207,7 +207,7 @@ def test_the_plan_has_the_reasons_of_the_library_and_the_command_that_asks_again
     assert len(plan.profiles) == 1
     swap = next(change for change in plan.changes if change.tunable == SWAP)
     assert "iris wants at most 5: Pages of IRIS" in swap.why
-    assert "keep memory that others could use" in swap.hurts_when
+    assert swap.hurts_when == "File pages that are read again and again are dropped."
     assert swap.sources
     assert swap.persist == f"/etc/sysctl.d/90-advisor-{plan.profiles[0]}.conf"
     command = "advisor apply sysctl:vm.swappiness=10 'sysctl:net.core.rmem_max>=8388608'"

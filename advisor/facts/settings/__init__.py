@@ -11,7 +11,7 @@ from typing import Final
 from advisor.facts.settings import memory, network, system
 from advisor.facts.settings.record import Caution, Setting
 
-__all__ = ["CAUTIONS", "KEYS", "SETTINGS", "find_setting"]
+__all__ = ["CAUTIONS", "GONE", "KEYS", "SETTINGS", "find_setting"]
 
 _EVERYWHERE: Final = ("all", "default")
 _SCANNED: Final = (*network.SCANNED, *memory.SCANNED, *system.SCANNED)
@@ -23,6 +23,10 @@ KEYS: Final = tuple(
     sorted(one.key.replace("*", scope) for one in _SCANNED for scope in (_EVERYWHERE if "*" in one.key else ("",)))
 )
 """Dotted keys that a scan reads; a host has those that its kernel knows."""
+
+
+GONE: Final = tuple(one.key for one in SETTINGS.values() if one.until and one.key not in KEYS)
+"""Further keys that a kernel has removed, or keeps without effect; files may still set them."""
 
 
 def find_setting(key: str) -> Setting | None:

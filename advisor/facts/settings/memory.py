@@ -239,6 +239,8 @@ SCANNED: Final = (
         default="0",
         grows=True,
         is_slow=True,
+        lower_hurts="Programs that ask for more than is set aside are refused.",
+        higher_hurts="Huge pages that programs ask for may leave nothing to others.",
         share=MemoryShare(-1, 0.5, 1.0, "may become huge pages", "admin-guide/mm/hugetlbpage"),
         sources=(sources.HUGETLB,),
     ),

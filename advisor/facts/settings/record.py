@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -191,12 +191,32 @@ class Setting(_Named, frozen=True, kw_only=True):
         """Return whether this kernel has the setting no more, or without effect."""
         return self.until is not None and kernel is not None and kernel >= self.until
 
-    def harm_of(self, value: str) -> str:
-        """Return when a value does harm, by the direction in which it departs; empty where that is not known."""
-        if value.strip() == "0" and self.lower_hurts:
-            return self.lower_hurts
-        lower = f"Lower: {self.lower_hurts}" if self.lower_hurts else ""
-        return " ".join(filter(None, (f"Higher: {self.higher_hurts}" if self.higher_hurts else "", lower)))
+    @property
+    def meaning(self) -> str:
+        """What it is in a sentence, with its unit and where its default comes from."""
+        unit = {"": "", "mode": "", "switch": " 0 is off, 1 on."}.get(self.unit, f" Unit: {self.unit}.")
+        names = f" Its numbers: {', '.join(self.fields)}." if self.fields else ""
+        derived = f" By default the kernel derives it from {self.derived_from}." if self.derived_from else ""
+        return f"{self.does}{unit}{names}{derived}"
 
+    @property
+    def went(self) -> str:
+        """Since when it is gone or without effect, and where it went; empty for one that is there."""
+        if self.until is None:
+            return ""
+        what = "has no effect since" if self.is_kept else "is gone since"
+        return f"{what} Linux {self.until[0]}.{self.until[1]}; in its place: {self.moved_to}"
 
-SettingsByKey = Mapping[str, Setting]
+    def harm_of(self, value: str, before: str = "") -> str:
+        """Return when a value does harm, by the direction in which it departs from ``before`` where that is given;
+        empty where it is not known."""
+        old, new = before.split(), value.split()
+        pairs = list(zip(old, new, strict=False)) if len(old) == len(new) and (before + value).strip() else []
+        if not all(word.isdecimal() for word in (*old, *new)):
+            pairs = []
+        is_lower = any(int(was) > int(now) for was, now in pairs) or not pairs
+        is_higher = any(int(was) < int(now) for was, now in pairs) or (not pairs and new != ["0"])
+        lower, higher = self.lower_hurts if is_lower else "", self.higher_hurts if is_higher else ""
+        if lower and higher:
+            return f"Higher: {higher} Lower: {lower}"
+        return lower or higher

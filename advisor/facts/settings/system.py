@@ -18,7 +18,7 @@ def _in_debugfs(name: str, does: str, file: str, unit: str = "nanoseconds", then
         does,
         unit,
         until=(5, 13),
-        moved_to=f"debugfs, {_SCHED}/{file}{then}: TuneD's plugin scheduler sets it (advisor: sched:)",
+        moved_to=f"{_SCHED}/{file}{then}: advisor plan sched:{file}=VALUE, or TuneD's plugin scheduler",
         sources=(sources.DEBUGFS,),
     )
 
