@@ -17,6 +17,7 @@ from advisor.cli.parser import build_program, walk_commands
 MORE = {
     "scan": "scan.md",
     "explain": "rules.md",
+    "judge": "advice.md",
     "recommend": "advice.md",
     "mute": "how-to/silence-a-finding.md",
     "unmute": "how-to/silence-a-finding.md",

@@ -18,11 +18,16 @@ def run_guided() -> int:
 
     _show_step("advisor scan")
     scan()
-    choice = _answer("Fix which findings? Numbers or ids, all-safe, or Enter to stop:")
+    choice = _answer("Fix which findings? Numbers or ids, all-safe, judge FILE, or Enter to stop:")
     if not choice:
         print_text("Nothing was changed. Explain a finding: advisor explain ID. All commands: advisor --help")
         return 0
     words = choice.replace(",", " ").split()
+    if words[0] == "judge":
+        from advisor.cli.judge import judge
+
+        _show_step(choice := f"advisor {choice}")
+        return judge(choice.split()[2:])
     is_safe = words == ["all-safe"]
     command = "--all-safe" if is_safe else " ".join(words)
     if os.geteuid() != 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
-    "Look": ("scan", "explain", "recommend", "mute", "unmute", "why", "limits", "size", "probe", "snapshot"),
+    "Look": ("scan", "explain", "judge", "recommend", "mute", "unmute", "why", "limits", "size", "probe", "snapshot"),
     "Change": (
         *("plan", "apply", "fix", "confirm", "status", "verify", "rollback", "rollback-script", "apply-script"),
         "profiles",
@@ -36,6 +36,11 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
         ("advisor scan --json --fail-on warning", "for a script"),
         ("advisor scan --html host.html", "a page with a picture, to send"),
         ("advisor scan --prometheus scan.prom", "for monitoring"),
+    ),
+    "judge": (
+        ("advisor judge article.html", "a saved page"),
+        ("advisor judge -", "what is pasted, up to Ctrl-D"),
+        ("advisor judge x.conf main.yml --json", "for a script: 1 if a line is harmful"),
     ),
     "schema": (
         ("advisor schema", "the documents"),

@@ -18,6 +18,7 @@ from advisor.version import describe_version
 
 ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "scan": ("scan", "snapshot"),
+    "judge": ("judge",),
     "recommend": ("recommend",),
     "why": ("why",),
     "observe": ("observe",),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.profiles.profile import Profile, load, load_file
-from advisor.profiles.single_values import is_value_word, parse_value, values_profile
+from advisor.facts.sysctl_files import parse_sysctl_file
+from advisor.profiles.profile import MAX_PROFILE_BYTES, Profile, load, load_file, profile_paths
+from advisor.profiles.single_values import is_value_word, parse_value, values_profile, with_kind
 
 
 class RequestedProfile(msgspec.Struct, frozen=True):
@@ -23,6 +26,18 @@ class RequestedProfile(msgspec.Struct, frozen=True):
 def is_file_word(word: str) -> bool:
     """Whether a word names a profile file: it has a slash or ends in .toml."""
     return not is_value_word(word) and ("/" in word or word.endswith(".toml"))
+
+
+def is_sysctl_file(word: str) -> bool:
+    """Return whether a word names a file of this machine with lines for sysctl(8), such as an article's."""
+    try:
+        if word.endswith(".toml") or not stat.S_ISREG(os.stat(word).st_mode):
+            return False
+        text = Path(word).read_bytes()[:MAX_PROFILE_BYTES].decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return False
+    keys = (line.key for line in parse_sysctl_file(text, word))
+    return "[[tunables]]" not in text and any(with_kind(key) != key for key in keys)
 
 
 def load_one(words: Sequence[str], *, only_trusted: bool = False) -> RequestedProfile:
@@ -58,6 +73,8 @@ def load_requested(
                 wanted = values_profile(sorted(values, key=lambda one: one.tunable))
                 found.append(RequestedProfile(wanted, tuple(one.word for one in values)))
                 values = []
+        elif is_sysctl_file(word) and word not in profile_paths():
+            raise UsageError(f"{word}: this is a sysctl file", hint=f"advisor judge {shlex.quote(word)}")
         elif is_file_word(word):
             profile = load_file(Path(word), only_trusted=only_trusted)
             found.append(RequestedProfile(profile, (os.path.abspath(word),)))

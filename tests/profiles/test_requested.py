@@ -339,3 +339,16 @@ def test_a_key_alone_is_a_sysctl(word: str, tunable: str) -> None:
 @pytest.mark.parametrize("word", ["vm.toml", "net/core.toml", "./net/core", "kernel", "numa-pinning", "sysctl:vm.x=1"])
 def test_files_profiles_and_ids_keep_their_words(word: str) -> None:
     assert with_kind(word) == word
+
+
+@pytest.mark.parametrize("word", ["article.conf", "./article.conf", "article"])
+def test_a_sysctl_file_is_answered_with_the_command_that_judges_it(
+    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(word).write_text("# by an article\nvm.swappiness = 1\n")
+    with pytest.raises(UsageError) as caught:
+        load_requested([word])
+    assert caught.value.hint == f"advisor judge {word}"
+    Path("kafka").write_text("vm.swappiness = 1\n")
+    assert load_requested(["kafka"])[0].profile.name == "kafka"

@@ -294,7 +294,8 @@ def _module_line(about: _Text, place: int) -> Iterator[Found]:
 
 _WRAPPED: Final = lazy_regex(
     r"(?:Exec\w{4,12}=[-+@!:]*|RUN\s+|CMD\s+|ENTRYPOINT\s+|(?:post-|pre-)?up\s+|@reboot\s+(?:root\s+)?"
-    r"|(?:[\w.]*\.)?(?:command|shell|cmd|run|raw|args|script|exec|entrypoint)\s*(?::|=>|=)\s*)(?=\S)"
+    r"|(?:[\w.]*\.)?(?:command|shell|cmd|run|raw|args|script|exec|entrypoint)\s*(?::|=>|=)\s*"
+    r"|[A-Za-z][\w ,()-]{0,80}:\s+)(?=\S)"
 )
 _PROGRAM: Final = lazy_regex(rf"\b(?:{'|'.join(map(re.escape, PROGRAMS))}|echo|printf)\s")
 

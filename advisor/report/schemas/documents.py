@@ -10,6 +10,7 @@ from advisor.diagnosis.cause import BindingCause
 from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import Recognition
 from advisor.facts.unknown import Unknown
+from advisor.host.provenance import Source
 from advisor.importers.other_writer import OtherWriter
 from advisor.limits.records import Limits
 from advisor.planning.records import Plan
@@ -23,6 +24,7 @@ from advisor.proof.workload_file import WorkloadFile
 from advisor.reach.records import Peer, Reach, Unprobeable
 from advisor.recommend.fixes import LeftOut, ManualStep
 from advisor.recommend.records import Recommendation
+from advisor.recommend.verdicts import JudgedText
 from advisor.report.explain import Explanation
 from advisor.report.schemas.fleet import FLEET_DOCUMENTS
 from advisor.report.schemas.records import Fields, fields_of, record
@@ -195,6 +197,7 @@ DOCUMENTS: Final[dict[str, Fields]] = {
     "advisor.profile/1": fields_of(Profile),
     "advisor.explanation/1": [*fields_of(Explanation), ("number", int | None), ("findings", tuple[Finding, ...])],
     "advisor.plan/1": _PLANNED,
+    "advisor.judge/1": [("hostname", str | None), ("source", Source), *fields_of(JudgedText)],
     "advisor.fix/1": [
         ("findings", tuple[_FIXED, ...]),  # type: ignore[valid-type]
         ("manual", tuple[ManualStep, ...]),

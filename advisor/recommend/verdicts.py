@@ -1,0 +1,495 @@
+"""Settings of a pasted text, each judged on a host by what facts, records of settings, writers and rules say of it.
+
+No key is known here: a caution belongs into the record of its setting, a need into a rule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Final, Literal
+
+import msgspec
+
+from advisor.errors import AdvisorError, UsageError
+from advisor.facts.host_facts import Facts
+from advisor.facts.settings import find_setting
+from advisor.facts.settings.value import to_canonical
+from advisor.facts.site_settings import SiteSetting
+from advisor.facts.sysctl_files import is_pattern, key_path
+from advisor.host import Host, Missing, observe
+from advisor.importers.made import shorten_text
+from advisor.importers.pasted.forms import Pasted, PastedSetting, import_profile
+from advisor.importers.tuned.plugin_files import match_files
+from advisor.planner import plan_profiles
+from advisor.planning.comparison import combine_values
+from advisor.planning.records import Plan, Skipped
+from advisor.recommend.judgement import recommend
+from advisor.recommend.outlook import Outlook
+from advisor.rules import bad_advice_files
+from advisor.rules.finding import Evidence, Finding
+from advisor.rules.remedy import SIGNS, PlanProfile, SetTunable
+from advisor.rules.rule import REGISTERED
+from advisor.rules.settings import judge_value, machine_of
+from advisor.rules.workload import DeclaredWorkload
+from advisor.shell.quote import shell_quote
+from advisor.tunables import parse_tunable
+from advisor.tunables.catalogue import namespace_of
+from advisor.tunables.harm import find_harm
+from advisor.tunables.preflight import ExpandsIds
+
+Verdict = Literal["harmful", "helps", "overridden", "owned", "no-effect", "lowers", "no-evidence", "unknown", "set"]
+VERDICTS: Final[tuple[Verdict, ...]] = (
+    *("harmful", "helps", "overridden", "owned", "no-effect", "lowers", "no-evidence", "unknown", "set"),
+)
+"""The most important first."""
+_MOST_DEVICES: Final = 64
+_NO_RECORD: Final = "advisor has no record of this key"
+
+
+class JudgedLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting of a text on this host. ``why`` says what the verdict rests on; ``instead`` what to do, if anything."""
+
+    file: str
+    line: int
+    text: str
+    tunable: str | None
+    wanted: str | None
+    live: str | None = None
+    next_boot: str | None = None
+    verdict: Verdict = "unknown"
+    why: str = ""
+    evidence: Evidence = {}
+    sources: tuple[str, ...] = ()
+    instead: str | None = None
+    apply: str | None = None
+    """What asks ``advisor apply`` for it: of more than a finding asks for, what it asks for."""
+
+    @property
+    def is_sysctl(self) -> bool:
+        """Whether it is a kernel parameter."""
+        return (self.tunable or "").startswith("sysctl:")
+
+
+class JudgedText(msgspec.Struct, frozen=True):
+    """``apply`` are the words for ``advisor apply`` of what helps and is not there yet, ``prove`` the command that
+    measures it; ``passed_over`` lines of the text are no settings."""
+
+    lines: tuple[JudgedLine, ...]
+    passed_over: int
+    apply: tuple[str, ...] = ()
+    prove: str | None = None
+
+
+class _Want(msgspec.Struct, frozen=True):
+    """What a finding or a profile that fits asks of a tunable."""
+
+    value: str
+    why: str
+    evidence: Evidence
+    sources: tuple[str, ...]
+
+
+def judge_texts(
+    texts: Iterable[Pasted],
+    host: Host,
+    facts: Facts,
+    findings: Sequence[Finding],
+    outlooks: Sequence[Outlook] = (),
+    workload: DeclaredWorkload | None = None,
+) -> JudgedText:
+    """Return the settings of all texts, judged as if they were applied one after the other. Changes nothing.
+
+    ``findings`` are those of a scan; ``outlooks`` the plans of the profiles of this host's library.
+    """
+    given = list(texts)
+    settings = [one for text in given for one in text.settings]
+    expanded = [(one, made) for one in settings for made in _on_this_host(one, host, facts)]
+    later = _repeated(expanded)
+    judge = _Judge(host, facts, _wants(host, facts, findings, outlooks, workload))
+    lines = judge.plan([judge.judge(made, later.get(place)) for place, (_, made) in enumerate(expanded)])
+    words = judge.check([one.apply for one in lines if one.apply])
+    prove = f"advisor prove {' '.join(map(shell_quote, words))} --target DIR" if words else None
+    return JudgedText(tuple(lines), sum(text.passed_over for text in given), words, prove)
+
+
+def _repeated(expanded: Sequence[tuple[PastedSetting, PastedSetting]]) -> Mapping[int, str]:
+    """Why a setting of the text is not the one that counts, by its place: of a key the last line does, and one that
+    names it before a pattern (sysctl.d(5)); of two units of one setting the last that is not 0."""
+    last: dict[str, int] = {}
+    for place, (one, made) in enumerate(expanded):
+        if made.tunable and not made.is_container:
+            is_pattern_alone = one.tunable != made.tunable
+            if not (
+                is_pattern_alone and made.tunable in last and expanded[last[made.tunable]][0].tunable == made.tunable
+            ):
+                last[made.tunable] = place
+    found: dict[int, str] = {}
+    for place, (_, made) in enumerate(expanded):
+        if not made.tunable or made.is_container:
+            continue
+        winner = expanded[last[made.tunable]][1]
+        record = find_setting(made.tunable.removeprefix("sysctl:"))
+        twin = f"sysctl:{record.twin}" if record and record.twin else ""
+        other = expanded[last[twin]][1] if twin in last else None
+        if winner.wanted != made.wanted:
+            found[place] = f"{_place(winner, made)} sets it again"
+        elif other and other.wanted != "0" and (last[twin] > place or made.wanted == "0"):
+            found[place] = (
+                f"{_place(other, made)} sets {twin.removeprefix('sysctl:')}, and the kernel then zeroes this one"
+            )
+    return found
+
+
+def _place(one: PastedSetting, beside: PastedSetting) -> str:
+    return f"line {one.line} of {'the same text' if one.file == beside.file else one.file}"
+
+
+def _on_this_host(one: PastedSetting, host: Host, facts: Facts) -> Sequence[PastedSetting]:
+    """The setting for each device, key or profile of this host that the text means."""
+    kind, _, rest = (one.tunable or "").partition(":")
+    names: Iterable[str] = ()
+    note = ""
+    if kind == "tuned":
+        return import_profile(rest, one, host, facts) or [
+            msgspec.structs.replace(
+                one,
+                tunable=None,
+                note=f"a profile of TuneD that is not here: advisor judge {rest}/tuned.conf judges its file",
+            )
+        ]
+    if kind in ("link", "block", "md"):
+        device, _, attribute = rest.rpartition(":") if kind == "link" else rest.partition(":")
+        devices, note = _devices(kind, device, facts, one.rotational)
+        names = [f"{kind}:{name}:{attribute}" for name in devices]
+        if not devices:
+            return [msgspec.structs.replace(one, note=note, outcome="ignored")]
+    elif kind == "sysctl" and is_pattern(rest):
+        keys = (path.removeprefix("/proc/sys/") for path in match_files(host, key_path(rest)))
+        names = [f"sysctl:{key.translate({46: '/', 47: '.'})}" for key in keys]
+    elif one.tunable:
+        try:
+            known = parse_tunable(one.tunable)
+        except UsageError:
+            return [one]
+        found = known.expand_ids(host) if isinstance(known, ExpandsIds) else ()
+        names = () if isinstance(found, Missing) else found
+    listed = list(names)[:_MOST_DEVICES]
+    return [msgspec.structs.replace(one, tunable=name, note=one.note or note) for name in listed] or [one]
+
+
+def _devices(kind: str, name: str, facts: Facts, rotational: bool | None) -> tuple[list[str], str]:
+    """The devices of this host that a name of a text means, and what is to be said of that."""
+    if kind == "link":
+        all_names = [link.name for link in facts.links]
+        usual = [
+            link.name for link in facts.links if link.pci or (link.kind in ("ethernet", "infiniband") and link.driver)
+        ]
+    else:
+        turning = {disk.name: disk.rotational for disk in facts.disks}
+        usual = [name for name, turns in turning.items() if rotational in (None, turns)]
+        all_names = [*usual, *(array.name for array in facts.arrays)]
+    if name in all_names:
+        return [name], ""
+    here = f"this host has no {name}: it has {', '.join(usual[:6]) or 'none'}"
+    if is_pattern(name):
+        fitting = [
+            each for each in (usual if name == "*" or rotational is not None else all_names) if fnmatchcase(each, name)
+        ]
+        return fitting, f"nothing of this host fits {name}" if not fitting else ""
+    if kind == "link":
+        return usual, f"the text names {name}, this host has {', '.join(usual[:6])}" if usual else here
+    family = re.match("[a-z]+", name)
+    alike = [each for each in usual if family and each.startswith(family[0])]
+    return alike, f"the text names {name}" if alike else here
+
+
+def _wants(
+    host: Host,
+    facts: Facts,
+    findings: Sequence[Finding],
+    outlooks: Sequence[Outlook],
+    workload: DeclaredWorkload | None,
+) -> Mapping[str, Sequence[_Want]]:
+    """What findings of this host, and profiles that fit it, ask of each tunable."""
+    found: dict[str, list[_Want]] = {}
+    plans = {one.name: one.plan for one in outlooks if one.plan}
+    for finding in findings:
+        if finding.intent and workload is None:
+            continue
+        why = f"{finding.title.rstrip('.')} ({finding.id})"
+        for tunable, value in _asked_by(finding, plans):
+            found.setdefault(tunable, []).append(_Want(value, why, finding.evidence, finding.sources))
+    for chosen in recommend(facts, workload, outlooks) if workload else ():
+        plan = plans.get(chosen.profile)
+        for change in plan.changes if plan and chosen.fits == "yes" and chosen.standing == "workload" else ():
+            why = f"the declared workload is one for the profile {chosen.profile}"
+            found.setdefault(change.tunable, []).append(_Want(change.after, why, {}, change.sources))
+    return found
+
+
+def _asked_by(finding: Finding, plans: Mapping[str, Plan]) -> Iterator[tuple[str, str]]:
+    """The tunables that a finding is about, with the values that its remedy gives them."""
+    said = f"{finding.title} {finding.why} {finding.evidence}".lower()
+    for step in finding.remedy:
+        if isinstance(step, SetTunable):
+            yield step.tunable, step.value
+        elif isinstance(step, PlanProfile):
+            yield from ((part.tunable, part.value) for part in step.only)
+            plan = None if step.only else plans.get(step.profile)
+            for change in plan.changes if plan else ():
+                # Of a whole profile that which the finding names: the device and the attribute, or the key.
+                _, device, leaf = (*change.tunable.split(":"), "")[:3]
+                name = (leaf or device).rpartition(".")[2]
+                if name.lower() in said and (not leaf or device.lower() in said):
+                    yield change.tunable, change.after
+
+
+class _Judge:
+    def __init__(self, host: Host, facts: Facts, wants: Mapping[str, Sequence[_Want]]) -> None:
+        self._host, self._facts, self._wants = host, facts, wants
+
+    def judge(self, one: PastedSetting, later: str | None) -> JudgedLine:
+        """The verdict on one setting, before a plan of all that is left."""
+        line = JudgedLine(
+            file=one.file, line=one.line, text=one.text, tunable=one.tunable, wanted=one.wanted, why=one.note
+        )
+        if one.outcome != "taken":
+            is_refused = one.outcome == "refused"
+            return _as(line, "harmful" if is_refused else "no-effect", f"{'refused: ' if is_refused else ''}{one.note}")
+        if one.tunable is None or one.wanted is None:
+            return line
+        try:
+            known = parse_tunable(one.tunable)
+        except UsageError as error:
+            # A device that this host does not have leaves the place of one in the id.
+            # So does a pattern that nothing fits.
+            fits = f"nothing here fits {one.tunable}" if is_pattern(one.tunable) else error.message
+            is_live = self._host.is_live or not one.tunable.startswith("sysctl:")
+            return _as(line, "no-effect" if is_live and is_pattern(one.tunable) else "unknown", one.note or fits)
+        key = one.tunable.removeprefix("sysctl:") if one.tunable.startswith("sysctl:") else ""
+        seen = observe(self._host, known.probe)
+        live = seen if isinstance(seen, str) else None
+        value = to_canonical(key, one.wanted) if key else one.wanted
+        value = combine_values(live, value, one.sense) if live is not None and isinstance(one.sense, tuple) else value
+        origin = self._facts.sysctl_origin.get(key)
+        boot = origin.winner.value if origin else None
+        line = msgspec.structs.replace(line, wanted=value, live=live, next_boot=boot)
+        if later is not None:
+            return _as(line, "overridden", later)
+        if gone := self._gone(line, key, seen):
+            return gone
+        if wrong := known.check_value(value):
+            return _as(line, "harmful", f"refused: {shorten_text(one.wanted, 60)} {wrong}")
+        if bad := self._caution(line, key, value):
+            return bad
+        if one.is_container:
+            return _of_container(line)
+        if isinstance(seen, Missing):
+            is_known = not key or find_setting(key)
+            may_come = "a module that provides it may not be loaded" if seen.is_absent and key else seen.why
+            return _as(line, "unknown", f"not read here: {may_come}" if is_known else f"{_NO_RECORD}, not read here")
+        if live is not None and live in (value, combine_values(live, value, one.sense)):
+            return _as(line, "set", _but_at_boot(value, boot))
+        return self._by_need(line, key, live or "", value, one)
+
+    def _gone(self, line: JudgedLine, key: str, seen: str | Missing) -> JudgedLine | None:
+        record = find_setting(key) if key else None
+        if record is not None and record.is_gone(machine_of(self._facts).kernel):
+            assert record.until is not None
+            went = f": {record.moved_to}" if record.moved_to else ""
+            return _as(line, "no-effect", f"gone since Linux {record.until[0]}.{record.until[1]}{went}")
+        if not isinstance(seen, Missing) or not seen.is_absent or record is not None:
+            return None
+        if key and self._host.is_live:
+            return _as(line, "no-effect", f"this kernel has no {key}")
+        is_file = (line.tunable or "").startswith(("link:", "block:", "md:", "sysfs:", "thp:"))
+        return _as(line, "no-effect", f"not on this host: {seen.why}") if is_file else None
+
+    def _caution(self, line: JudgedLine, key: str, value: str) -> JudgedLine | None:
+        """What a record or a rule says against the value."""
+        for said in judge_value(self._facts, key, value) if key else ():
+            made = _against(line, said.severity, f"{said.title}: {said.why}", is_gone=said.gone)
+            return msgspec.structs.replace(
+                made, evidence={"rule": said.id}, sources=said.sources, instead=said.instead or None
+            )
+        asked = _as_site_setting(line)
+        facts = msgspec.structs.replace(self._facts, site_settings=(asked,)) if asked else None
+        for rule in REGISTERED.values() if facts else ():
+            for found in rule(facts, None) if facts and rule.module == bad_advice_files.__name__ else ():
+                made = _against(line, found.severity, f"{found.title}: {found.why}")
+                return msgspec.structs.replace(
+                    made, evidence={"rule": found.id}, sources=found.sources, instead=found.fix
+                )
+        return None
+
+    def _by_need(self, line: JudgedLine, key: str, live: str, value: str, one: PastedSetting) -> JudgedLine:
+        for want in self._wants.get(line.tunable or "", ()):
+            if _is_toward(live, value, want):
+                why = f"{want.why}; it asks for {want.value}" if want.value != value else want.why
+                is_enough = _is_beyond(live, value, want.value)
+                return msgspec.structs.replace(
+                    _as(line, "helps", why),
+                    apply=_word(line.tunable or "", want.value if is_enough else value),
+                    evidence=want.evidence,
+                    sources=want.sources,
+                    instead=f"{want.value} is enough" if is_enough else None,
+                )
+        record = find_setting(key) if key else None
+        if key and record is None:
+            return _as(line, "unknown", f"{_NO_RECORD}; the kernel takes the value")
+        note = f"{one.note}. " if one.note else ""
+        if (lowered := _lowered(live, value)) and (record is None or record.grows):
+            was, now = lowered[0]
+            harm = (record.lower_hurts if record else "") or find_harm(line.tunable or "", value) or ""
+            return _as(line, "lowers", f"{note}{was} here, the text says {now}. {harm}".strip())
+        shown = f"; it would show in {record.shown_by}" if record and record.shown_by else ""
+        harm = (record.lower_hurts if lowered else record.higher_hurts) if record else ""
+        return _as(line, "no-evidence", f"{note}nothing on this host asks for it{shown}. {harm}".rstrip(" ."))
+
+    def plan(self, lines: Sequence[JudgedLine]) -> list[JudgedLine]:
+        """The lines with what a plan of all that is left says of each: who overrides it, what refuses it."""
+        left = {one.tunable: one for one in lines if one.tunable and _is_planned(one)}
+        outcomes = self._planned(left)
+        return [outcomes.get(one.tunable or "", one) if left.get(one.tunable or "") is one else one for one in lines]
+
+    def _planned(self, left: dict[str, JudgedLine]) -> dict[str, JudgedLine]:
+        if not left:
+            return {}
+        words = [_word(name, one.wanted or "") for name, one in left.items()]
+        try:
+            made = plan_profiles(self._host, words, {}, facts=self._facts)
+        except AdvisorError as error:
+            # A value is a mistake here, or a budget does not hold: the rest is planned without it.
+            if len(left) == 1:
+                return {name: _refused(one, error.message) for name, one in left.items()}
+            names = list(left)
+            wrong = [name for name in names if error.message.startswith(f"{name}:")] or names[: len(names) // 2]
+            parts = (wrong, [name for name in names if name not in wrong])
+            return {
+                name: one for part in parts for name, one in self._planned({each: left[each] for each in part}).items()
+            }
+        skipped = {one.tunable: one for one in made.skipped}
+        return {name: _outcome(one, skipped.get(name)) for name, one in left.items()}
+
+    def check(self, words: Sequence[str]) -> tuple[str, ...]:
+        """The words that a plan takes together."""
+        taken = tuple(dict.fromkeys(words))
+        while taken:
+            try:
+                made = plan_profiles(self._host, taken, {}, facts=self._facts)
+            except AdvisorError:
+                taken = taken[:-1]
+                continue
+            return tuple(word for word in taken if any(word.startswith(change.tunable) for change in made.changes))
+        return ()
+
+
+def _word(tunable: str, value: str) -> str:
+    """What asks ``advisor apply`` for a value: for at least that, where more is as good."""
+    record = find_setting(tunable.removeprefix("sysctl:"))
+    return f"{tunable}{SIGNS['at-least' if record and record.grows else 'exactly']}{value}"
+
+
+def _refused(line: JudgedLine, why: str) -> JudgedLine:
+    """A value that the kernel does not take, or advisor not here; of a file below /sys nothing comes of it."""
+    return _as(line, "harmful" if line.is_sysctl else "no-effect", f"refused: {why.removeprefix(f'{line.tunable}: ')}")
+
+
+def _is_planned(line: JudgedLine) -> bool:
+    """Whether a plan is asked what it would say: of what the kernel refuses to a file below /sys, harm does none."""
+    if line.live is None:
+        return False
+    is_caution = line.verdict == "harmful" and "rule" in line.evidence and not line.is_sysctl
+    return is_caution or line.verdict in ("helps", "no-evidence", "lowers")
+
+
+def _outcome(line: JudgedLine, skipped: Skipped | None) -> JudgedLine:
+    if skipped is None:
+        return line
+    if skipped.state == "overridden":
+        return _as(line, "overridden", skipped.reason)
+    if skipped.state == "blocked":
+        return _refused(line, skipped.reason)
+    if skipped.state in ("not-applicable", "by-hand", "unknown"):
+        return _as(line, "unknown" if skipped.state == "unknown" else "no-effect", skipped.reason)
+    return line
+
+
+def _as(line: JudgedLine, verdict: Verdict, why: str) -> JudgedLine:
+    return msgspec.structs.replace(line, verdict=verdict, why=why, apply=None)
+
+
+def _against(line: JudgedLine, severity: str, why: str, *, is_gone: bool = False) -> JudgedLine:
+    """A caution about a value: harmful, of less than there is, or of no use."""
+    if is_gone or severity == "info":
+        return _as(line, "no-effect" if is_gone else "no-evidence", why)
+    record = find_setting((line.tunable or "").removeprefix("sysctl:"))
+    is_less = record is not None and record.grows and _lowered(line.live or "", line.wanted or "")
+    return _as(line, "lowers" if is_less else "harmful", why)
+
+
+def _of_container(line: JudgedLine) -> JudgedLine:
+    """A sysctl that a container's runtime sets: its own, where the kernel has one for each namespace."""
+    if namespace_of(line.tunable or "") is None:
+        return _as(
+            line, "no-effect", "it has no value of its own in a container: the runtime refuses it, set it on the host"
+        )
+    return _as(line, "owned", "it is the container's own value; that of this host does not change")
+
+
+def _but_at_boot(value: str, boot: str | None) -> str:
+    return f"already so, but the next boot sets {boot}" if boot not in (None, value) else "already so"
+
+
+def _numbers(text: str) -> list[int] | None:
+    words = text.split()
+    return (
+        [int(word) for word in words] if words and all(re.fullmatch(r"-?[0-9]{1,20}", one) for one in words) else None
+    )
+
+
+def _lowered(live: str, wanted: str) -> list[tuple[int, int]]:
+    """The numbers that a value lowers, before and after; none where they do not correspond."""
+    old, new = _numbers(live), _numbers(wanted)
+    if old is None or new is None or len(old) != len(new):
+        return []
+    return [(was, now) for was, now in zip(old, new, strict=True) if now < was]
+
+
+def _is_toward(live: str, value: str, want: _Want) -> bool:
+    """Whether a value goes where a finding wants it: every number in that direction, or the same word."""
+    old, new, asked = (_numbers(text) for text in (live, value, want.value))
+    if old is None or new is None or asked is None or not len(old) == len(new) == len(asked):
+        return value.split() == want.value.split()
+    steps = [(now - was) * (aim - was) for was, now, aim in zip(old, new, asked, strict=True)]
+    return all(step >= 0 for step in steps) and any(step > 0 for step in steps)
+
+
+def _is_beyond(live: str, value: str, asked: str) -> bool:
+    """Whether a value goes farther than what a finding asks for."""
+    old, new, aim = (_numbers(text) or [] for text in (live, value, asked))
+    return any((now - end) * (end - was) > 0 for was, now, end in zip(old, new, aim, strict=False))
+
+
+_SITE: Final = (
+    (r"block:(.+):(\w+)", r"queue/\2", r"/sys/block/\1/queue/\2"),
+    (r"link:(.+):txqueuelen", "txqueuelen", r"\1"),
+    (r"link:(.+):feature\.tx-tcp6?-segmentation", "tso", r"\1"),
+    (r"link:(.+):feature\.tx-generic-segmentation", "gso", r"\1"),
+    (r"thp:enabled", "/sys/kernel/mm/transparent_hugepage/enabled", ""),
+    (r"cmdline:(\w+)", r"\1", ""),
+)
+"""What rules on files of the administrator know a tunable by: pattern of the id, key and scope of the setting."""
+
+
+def _as_site_setting(line: JudgedLine) -> SiteSetting | None:
+    for pattern, key, scope in _SITE:
+        if found := re.fullmatch(pattern, line.tunable or ""):
+            return SiteSetting(line.file, line.line, found.expand(key), line.wanted or "", found.expand(scope))
+    if (line.wanted or "").startswith("disabled") and (
+        unit := re.fullmatch(r"unit:(.+)\.service:state", line.tunable or "")
+    ):
+        return SiteSetting(line.file, line.line, "stops", unit[1])
+    return None

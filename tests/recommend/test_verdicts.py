@@ -1,0 +1,100 @@
+"""Settings of texts, judged on hosts: `advisor judge`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.facts.host_facts import scan
+from advisor.host import Host
+from advisor.importers.pasted.forms import read_pasted
+from advisor.operations import open_host
+from advisor.operations.judge import judge_lines
+from advisor.planner import plan_profiles
+from advisor.recommend import outlooks
+from advisor.recommend.verdicts import JudgedText, judge_texts
+from advisor.report.judge_page import judge_text
+from advisor.rules.registry import judge
+from tests.cases import cases
+from tests.cli.inside import call_inside
+from tests.golden import assert_golden
+from tests.serving_hosts import serving_host
+
+LAB = Path(__file__).parents[2] / "docs/examples/lab.tar.gz"
+CASES = cases(__file__)
+
+
+def judged(text: str, host: Host) -> JudgedText:
+    facts = scan(host)
+    return judge_texts(
+        [read_pasted(text, "text.txt", host, facts)], host, facts, judge(facts), outlooks(host, facts), None
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_verdicts(name: str) -> None:
+    case: dict[str, Any] = CASES[name]
+    host = serving_host(["kafka.service"], sysctl=case.get("sysctl", {}))
+    found = judged(case["text"], host)
+    assert [[one.line, one.verdict, *([one.apply] if one.apply else [])] for one in found.lines] == case["lines"]
+    assert all(one.why for one in found.lines if one.verdict != "set")
+    assert found.apply == tuple(line[2] for line in case["lines"] if len(line) > 2)
+    assert not found.apply or plan_profiles(host, found.apply, {}).changes
+
+
+def test_more_than_a_finding_asks_for_is_applied_as_far_as_it_asks() -> None:
+    found = judged("net.core.rmem_max = 134217728\n", open_host(snapshot=LAB))
+    assert [one.verdict for one in found.lines] == ["helps"]
+    assert found.apply == ("sysctl:net.core.rmem_max>=851968",)
+    assert found.prove == "advisor prove 'sysctl:net.core.rmem_max>=851968' --target DIR"
+
+
+def test_a_later_file_overrides_it() -> None:
+    found = judged("vm.swappiness = 1\n", open_host(snapshot=LAB)).lines[0]
+    assert (found.verdict, "/etc/sysctl.d/99-zz-local.conf" in found.why) == ("overridden", True)
+
+
+ARTICLE = """\
+Tune your server! Put this into /etc/sysctl.conf:
+net.core.rmem_max = 16777216
+net.ipv4.tcp_rmem = "4096 87380 16777216"
+net.ipv4.tcp_sack = 0
+net.ipv4.tcp_tw_recycle = 1
+net.core.somaxconn = 1024
+vm.swappiness = 1
+vm.max_map_count = 262144
+kernel.sysrq = 0
+and run: ethtool -G eth0 rx 4096
+"""
+
+
+def test_page() -> None:
+    found = judge_lines({"article.txt": ARTICLE.encode()}, open_host(snapshot=LAB))
+    assert found.is_harmful
+    assert found.has_settings
+    assert_golden("judge", judge_text(found.judged, "lab", width=80, color=False, is_live=False))
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("vm.swappiness = 10\n", 0), ("net.ipv4.tcp_sack = 0\n", 1), ("nothing here\n", 3), ("", 3)]
+)
+def test_exit_codes(text: str, code: int, tmp_path: Path) -> None:
+    article = tmp_path / "article.txt"
+    article.write_text(text)
+    done = call_inside("judge", str(article), "--snapshot", str(LAB), "--json")
+    assert done.returncode == code
+    document = json.loads(done.stdout)
+    assert document["schema"] == "advisor.judge/1"
+    assert len(document["lines"]) + document["passed_over"] == len(text.splitlines())
+
+
+@pytest.mark.parametrize("name", ["no-such-file", "directory", "binary"])
+def test_what_cannot_be_read_is_named(name: str, tmp_path: Path) -> None:
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "binary").write_bytes(b"\x7fELF\0")
+    done = call_inside("judge", str(tmp_path / name), "--snapshot", str(LAB))
+    assert done.returncode == 2
+    assert name in done.stderr
