@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from advisor.facts.cpulist import format_list, parse_list, parse_mask, read_ids, read_list
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
-
-if TYPE_CHECKING:
-    from advisor.facts.numa import Numa
 
 _CPUS = "/sys/devices/system/cpu"
 _CGROUPS = "/sys/fs/cgroup"
@@ -63,23 +59,6 @@ def read_cpu_sets(host: Host, online: Iterable[int], unknown: Unknowns) -> CpuSe
         banned=format_list(there & banned),
         housekeeping=format_list(free or there),
     )
-
-
-def near_cpus(sets: CpuSets, numa: Numa, node: int | None, *, interrupts: bool = False) -> frozenset[int]:
-    """The housekeeping CPUs of a node; where it has none, those of the nearest node that has some; all for None.
-
-    ``interrupts``: only CPUs to which interrupts may go by the kernel's default and by irqbalance's configuration.
-    """
-    every = frozenset(cpu for one in numa.nodes for cpu in parse_list(one.cpus or ""))
-    free = frozenset(parse_list(sets.housekeeping)) or every
-    if interrupts:
-        default = free.intersection(parse_list(sets.interrupts)) if sets.interrupts else free
-        free = default.difference(parse_list(sets.banned)) or default or free
-    order = sorted(numa.nodes, key=lambda one: (numa.distance(node, one.id), one.id)) if node is not None else ()
-    for one in order:
-        if near := free.intersection(parse_list(one.cpus or "")):
-            return near
-    return free
 
 
 def _read_shown(host: Host, name: str) -> tuple[int, ...] | Missing:

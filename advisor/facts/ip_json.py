@@ -119,6 +119,8 @@ def bare_link(entry: Json) -> BareLink | None:
         detail["peer"] = peer
     if (namespace := _get_number(entry, "link_netnsid")) is not None:
         detail["link_netnsid"] = str(namespace)
+    if (port := _get_text(entry, "phys_port_name")) is not None:
+        detail["phys_port_name"] = port
     detail |= _select_scalars(_get_mapping(data, "ad_info"), _LACP_NAMES) if kind == "bond" else {}
     # As what it serves its master: the state of a bridge port, the role and health of a bond member.
     return BareLink(

@@ -7,6 +7,7 @@ are asked over the ethtool ioctl. Where ip is missing, sysfs and /proc/net stand
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import cast
 
@@ -19,13 +20,15 @@ from advisor.facts.link_sysfs import LinkDirectory, number
 from advisor.facts.pci import PcieLink, read_place
 from advisor.facts.printable import printable
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host, Missing
+from advisor.host import Host, Missing, lazy_regex
 from advisor.host.ethtool import NOT_RECORDED, Answer
+from advisor.host.numbers import is_hexadecimal
 
 # What drivers and kernels of all ages say for a speed that they do not know: -1 as 32, as 16 bits, and nothing.
 _NO_SPEED = frozenset({0, 65535, 4294967295})
 _COUNTERS = ("rx_packets", "rx_missed_errors", "rx_fifo_errors", "rx_over_errors")
 _MASK_LENGTH = 4096
+_REPRESENTOR = lazy_regex(r"pf\d+(vf|sf)\d+$|(?<=[a-z0-9])_\d+$", re.ASCII)
 
 
 class Rings(msgspec.Struct, frozen=True):
@@ -101,6 +104,10 @@ class Link(msgspec.Struct, frozen=True):
     """The CPUs to which the first receive queue's packets are steered, as sysfs prints them; links with a device."""
     best_speed_mbps: int | None = None
     """The fastest mode that it supports and advertises; None for a link that has none, as most virtual ones."""
+    port_of: str | None = None
+    """PCI address of the physical function, for a virtual function and for a representor of one."""
+    pci_id: str | None = None
+    """PCI vendor and device, as ``8086:37d1``."""
 
 
 class _Stack(msgspec.Struct, frozen=True):
@@ -123,7 +130,15 @@ def read_links(host: Host, unknown: Unknowns) -> tuple[Link, ...]:
         lower={name: tuple(sorted(names)) for name, names in lower.items()},
         upper={name: tuple(sorted(names)) for name, names in upper.items()},
     )
-    return tuple(_read_link(host, name, sources, stack, unknown) for name in sorted(sources.bare))
+    found = tuple(_read_link(host, name, sources, stack, unknown) for name in sorted(sources.bare))
+    shared = {one for one, count in Counter(link.pci for link in found if link.pci).items() if count > 1}
+    return tuple(_as_representor(link) if link.pci in shared else link for link in found)
+
+
+def _as_representor(link: Link) -> Link:
+    """A representor has the PCI function of its port, and says by its name which function it stands for."""
+    name = link.detail.get("phys_port_name") or link.name
+    return msgspec.structs.replace(link, port_of=link.pci) if _REPRESENTOR.search(name) else link
 
 
 def _read_link(host: Host, name: str, sources: Sources, stack: _Stack, unknown: Unknowns) -> Link:
@@ -171,7 +186,20 @@ def _read_link(host: Host, name: str, sources: Sources, stack: _Stack, unknown: 
         counters=_read_counters(host, place) if device and place else {},
         rps_cpus=_rps_cpus(host, place) if device and place else None,
         best_speed_mbps=_read_best_speed(host, name) if device else None,
+        port_of=_physical_function(host, device) if device else None,
+        pci_id=_read_pci_id(host, pci.address) if pci else None,
     )
+
+
+def _physical_function(host: Host, device: str) -> str | None:
+    target = host.readlink(f"{device}/physfn")
+    return None if isinstance(target, Missing) else printable(target.rstrip("/").rpartition("/")[2]) or None
+
+
+def _read_pci_id(host: Host, address: str) -> str | None:
+    place = f"/sys/bus/pci/devices/{address}"
+    words = [host.read_or_empty(f"{place}/{name}").strip().removeprefix("0x") for name in ("vendor", "device")]
+    return ":".join(words) if all(is_hexadecimal(word) for word in words) else None
 
 
 def _read_best_speed(host: Host, name: str) -> int | None:

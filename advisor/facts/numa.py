@@ -9,7 +9,8 @@ import msgspec
 
 from advisor.facts.allowed import read_allowed
 from advisor.facts.cpu import online_cpus
-from advisor.facts.cpulist import format_list, read_ids, read_list
+from advisor.facts.cpu_sets import CpuSets
+from advisor.facts.cpulist import format_list, parse_list, read_ids, read_list
 from advisor.facts.memory import parse_meminfo
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing, count_noun
@@ -58,6 +59,23 @@ class Numa(msgspec.Struct, frozen=True):
         """Those of some nodes that have the least distance from a node: itself, where it is among them."""
         known = {other: self.distance(node, other) for other in others}
         return frozenset(other for other, far in known.items() if far == min(known.values()))
+
+
+def near_cpus(sets: CpuSets, numa: Numa, node: int | None, *, interrupts: bool = False) -> frozenset[int]:
+    """The housekeeping CPUs of a node; where it has none, those of the nearest node that has some; all for None.
+
+    ``interrupts``: only CPUs to which interrupts may go by the kernel's default and by irqbalance's configuration.
+    """
+    every = frozenset(cpu for one in numa.nodes for cpu in parse_list(one.cpus or ""))
+    free = frozenset(parse_list(sets.housekeeping)) or every
+    if interrupts:
+        default = free.intersection(parse_list(sets.interrupts)) if sets.interrupts else free
+        free = default.difference(parse_list(sets.banned)) or default or free
+    order = sorted(numa.nodes, key=lambda one: (numa.distance(node, one.id), one.id)) if node is not None else ()
+    for one in order:
+        if near := free.intersection(parse_list(one.cpus or "")):
+            return near
+    return free
 
 
 def read_numa(host: Host, unknown: Unknowns) -> Numa:

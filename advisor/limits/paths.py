@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from advisor.facts.host_facts import Facts
+from advisor.facts.links import Link
 from advisor.limits.account import account_notes, account_quotas, unknown_quota
 from advisor.limits.cloud_machine import Hired, flow_notes, hired_machine, network_ceiling
 from advisor.limits.declared import Declared
@@ -185,8 +186,17 @@ def _link_paths(facts: Facts, hired: Hired) -> Iterator[StoragePath]:
             ceilings=ceilings,
             sustained=bounds(ceilings),
             burst=(),
-            notes=(*(("one connection uses one member only",) if link.lower else ()), *flow_notes(hired)),
+            notes=(*_connection_notes(link), *flow_notes(hired)),
         )
+
+
+def _connection_notes(link: Link) -> tuple[str, ...]:
+    """What one connection gets of a bond's members."""
+    if not link.lower:
+        return ()
+    if link.detail.get("mode") == "balance-rr":
+        return ("one connection uses all members in turn, and its segments arrive out of order",)
+    return ("one connection uses one member only",)
 
 
 def bounds(ceilings: Sequence[PathCeiling]) -> tuple[Bound, ...]:

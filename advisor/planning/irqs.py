@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from advisor.facts.cpu_sets import near_cpus
 from advisor.facts.cpulist import format_list
 from advisor.facts.host_facts import Facts
 from advisor.facts.irqs import Irq
+from advisor.facts.numa import near_cpus
 from advisor.planning.selection import Selected
 from advisor.profiles.profile import Values
 

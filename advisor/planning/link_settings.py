@@ -9,6 +9,7 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.facts.host_facts import Facts
+from advisor.facts.link_stack import keeper_of
 from advisor.facts.links import Link
 from advisor.planning.links import default_route_refusal, unclear_link
 from advisor.planning.selection import Selected
@@ -68,6 +69,9 @@ def _select_link(link: Link, attribute: str, only: Only, facts: Facts, *, is_nam
     except UsageError:
         return Selected({"link": "LINK"}, refusal=f"{link.name[:80]!r} is no name that a setting could be given by")
     names = {"link": link.name}
+    keeper = keeper_of(link, {one.name: one for one in facts.links}) if link.pci is None else None
+    if keeper is not None:
+        return Selected(names, refusal=f"belongs to {keeper.name}, which makes it anew")
     if unclear:
         return unclear_link(link.name, unclear)
     if has is None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import TITLES
+from advisor.facts.link_stack import explain_keeper, keeper_of, mode_mtu, overhead_bytes
 from advisor.facts.links import Link
 from advisor.host.numbers import is_count
 from advisor.planning.heartbeats import unable_links
@@ -20,10 +21,6 @@ from advisor.rules.queries import links_below
 from advisor.rules.storage_path import carriers
 from advisor.tunables.link_mtu import LinkMtu
 
-# A VXLAN packet carries another Ethernet frame: outer IP, UDP and VXLAN header, inner Ethernet (RFC 7348).
-VXLAN_OVERHEAD_BYTES = 50
-VXLAN6_OVERHEAD_BYTES = 70
-_VXLAN_ENDS = ("group", "group6", "remote", "remote6", "local", "local6")
 LINK_RANK = 100
 
 
@@ -140,20 +137,15 @@ def _needed_mtus(names: tuple[str, ...], links: dict[str, Link], mtu: int) -> di
     pending = [(name, mtu, frozenset((name,))) for name in names]
     while pending:
         name, carried, above = pending.pop()
-        need = carried + _overhead_bytes(links[name])
+        need = carried + overhead_bytes(links[name])
         for lower in links[name].lower:
-            if lower in links and lower not in above and need > needs.get(lower, 0):
+            # A guest's or a container's port of a bridge is left: what made it sets its MTU.
+            if keeper_of(links[lower], links) if lower in links else True:
+                continue
+            if lower not in above and need > needs.get(lower, 0):
                 needs[lower] = need
                 pending.append((lower, need, above | {lower}))
     return needs
-
-
-def _overhead_bytes(link: Link) -> int:
-    """What a link adds to each packet that it hands down."""
-    if link.kind != "vxlan":
-        return 0
-    is_ipv6 = any(":" in link.detail.get(end, "") for end in _VXLAN_ENDS)
-    return VXLAN6_OVERHEAD_BYTES if is_ipv6 else VXLAN_OVERHEAD_BYTES
 
 
 def _select_link(link: Link, mtu: int, is_named: bool, links: dict[str, Link]) -> Selected:
@@ -167,7 +159,7 @@ def _select_link(link: Link, mtu: int, is_named: bool, links: dict[str, Link]) -
         # A stack is raised from the bottom and lowered from the top.
         rank=LINK_RANK - above if is_lowered else LINK_RANK + above,
         refusal=refusal,
-        state="blocked",
+        state="blocked" if is_named or keeper_of(link, links) is None else "not-applicable",
         # Without a value before, the refusal stands however large the MTU is already.
         before=None if link.mtu is None or link.kind == "loopback" else str(link.mtu),
     )
@@ -192,6 +184,9 @@ def explain_range(tunable: str, value: str, facts: Facts) -> str | None:
 def _explain_refusal(link: Link, mtu: int, links: dict[str, Link], *, is_named: bool) -> str | None:
     if link.kind == "loopback":
         return "the loopback link carries no frames on a wire"
+    kept = explain_keeper(link, links, mtu)
+    if kept is not None:
+        return kept
     team = _team_of(link, links)
     if team is not None and link.mtu != mtu:
         return f"it is a port of {team}, which alone can change its MTU: name {team} instead"
@@ -199,6 +194,9 @@ def _explain_refusal(link: Link, mtu: int, links: dict[str, Link], *, is_named: 
         for port in (links[name] for name in link.lower if name in links):
             if port.mtu_max is not None and mtu > port.mtu_max:
                 return f"the driver of its port {port.name} allows at most {port.mtu_max}"
+    most = mode_mtu(link)
+    if most is not None and mtu > most:
+        return f"it takes at most {most} in its mode or by its driver"
     if link.mtu_max is not None and mtu > link.mtu_max:
         return f"its driver allows at most {link.mtu_max}"
     if link.mtu_min is not None and mtu < link.mtu_min:

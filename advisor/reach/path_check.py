@@ -124,11 +124,12 @@ def await_gate(
 ) -> Awaited:
     """Ask those who passed before until all of them pass again, or the window is over.
 
-    Each is asked at ``size``, or at the MTU that its link now has where that is less (a VLAN whose own MTU stays); one
-    that answered small echoes only, at that size only. The window begins when all ``links`` are up (carrier, and
-    operstate up or unknown), which is awaited for ``link_seconds`` in all, and begins again when one of them goes down
-    meanwhile; the call ends after ``link_seconds + window_seconds`` in any case. Give only links that were up before
-    the change (`up_links`): one without a cable never comes up. Raises PermissionDeniedError as `passes` does.
+    Each is asked at ``size``, or at the MTU that its link now has where that is less (a VLAN whose own MTU stays), a
+    neighbour at no more than before; one that answered small echoes only, at that size only. The window begins when all
+    ``links`` are up (carrier, and operstate up or unknown), which is awaited for ``link_seconds`` in all, and begins
+    again when one of them goes down meanwhile; the call ends after ``link_seconds + window_seconds`` in any case. Give
+    only links that were up before the change (`up_links`): one without a cable never comes up. Raises
+    PermissionDeniedError as `passes` does.
     """
     wait = _LinkWait(host, links, link_seconds)
     latest = wait.began + link_seconds + window_seconds
@@ -211,6 +212,9 @@ class _LinkWait:
 def _size_now(host: Host, one: Passed, size: int) -> int:
     if one.only_small:
         return _small_size(one.peer)
+    if one.peer.role == "neighbour":
+        # Not every host of the network need carry more than before; none may lose what it had.
+        size = min(size, one.size)
     mtu = host.read_int(f"/sys/class/net/{one.peer.link}/mtu") if one.peer.link else None
     return min(size, mtu) if isinstance(mtu, int) else size
 

@@ -16,7 +16,7 @@ from advisor.host import Host, Missing
 from advisor.reach.addresses import Address, FoundAddress, parse_address, resolve, scope_of, why_not_askable, with_scope
 from advisor.reach.cluster import llt_peers
 from advisor.reach.records import Peer, Peers, Role, Unprobeable
-from advisor.reach.routes import Hop, gateways, route_to
+from advisor.reach.routes import Hop, gateways, neighbours, route_to
 from advisor.reach.storage import iscsi_portals, nfs_servers, nvme_targets
 
 _ROLES: tuple[Role, ...] = get_args(Role)
@@ -49,10 +49,13 @@ def read_peer_facts(host: Host) -> PeerFactsRead:
 def peers_of(host: Host, facts: PeerFacts, *, links: Collection[str] | None = None, extra: Sequence[str] = ()) -> Peers:
     """Everybody whom this host has reason to talk to, and those of ``extra`` (addresses or names).
 
-    With ``links``, only those whom a route leads to over one of them, or over a link stacked on one of them; the rest
-    are left out, ``extra`` ones with a word about it. Raises UsageError for an ``extra`` that means no host.
+    With ``links``, only those whom a route leads to over one of them, or over a link stacked on one of them, among them
+    neighbours that were spoken to lately; the rest are left out, ``extra`` ones with a word about it. Raises UsageError
+    for an ``extra`` that means no host.
     """
     found, left = _find_sources(host, facts)
+    if links is not None:
+        found += neighbours(host)
     return _make_peers(host, facts, [*_named_addresses(extra), *found], left, links)
 
 

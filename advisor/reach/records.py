@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-Role = Literal["named", "gateway", "llt", "iscsi", "nfs", "nvme"]
+Role = Literal["named", "gateway", "llt", "iscsi", "nfs", "nvme", "neighbour"]
 
 Limit = Literal["link", "too-big", "silent", "way-back", "unknown"]
 """What ends the path MTU.

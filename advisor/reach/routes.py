@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from advisor.host import Host, Missing, is_count
-from advisor.reach.addresses import Address, parse_address, scope_of
+from advisor.reach.addresses import Address, FoundAddress, parse_address, scope_of
 
 # RTF_UP, RTF_GATEWAY and RTF_REJECT of linux/route.h.
 _UP, _GATEWAY, _REJECT = 0x0001, 0x0002, 0x0200
@@ -18,6 +18,8 @@ DEFAULT_ROUTES: Final = {
     4: ("ip", "-j", "-4", "route", "show", "table", "all", "exact", "default"),
     6: ("ip", "-j", "-6", "route", "show", "table", "all", "exact", "default"),
 }
+_SEEN: Final = ("REACHABLE", "PERMANENT", "DELAY", "PROBE", "STALE")
+_MOST_NEIGHBOURS: Final = 32
 _TABLES: Final = {4: "/proc/net/route", 6: "/proc/net/ipv6_route"}
 
 
@@ -63,6 +65,18 @@ def parse_route_get(text: str) -> Hop | None:
         if isinstance(link, str) and link:
             return Hop(link, _parse_gateway(entry), entry.get("type") == "local")
     return None
+
+
+def neighbours(host: Host) -> list[FoundAddress]:
+    """Hosts of the same networks whose hardware address the kernel knows, at most 32, those confirmed last first."""
+    known: list[tuple[int, FoundAddress]] = []
+    done = host.run(("ip", "-j", "neighbor", "show"))
+    for entry in [] if isinstance(done, Missing) or not done.ok else _parse_entries(done.stdout):
+        address, link, states = entry.get("dst"), entry.get("dev"), entry.get("state")
+        ranks = [_SEEN.index(state) for state in states if state in _SEEN] if isinstance(states, list) else []
+        if isinstance(address, str) and isinstance(link, str) and ranks:
+            known.append((min(ranks), FoundAddress(address, "neighbour", "spoken to lately", link)))
+    return [one for _, one in sorted(known, key=lambda pair: pair[0])[:_MOST_NEIGHBOURS]]
 
 
 def gateways(host: Host) -> tuple[tuple[Address, str], ...]:

@@ -19,6 +19,7 @@ _ROLES: Final[Mapping[Role, str]] = {
     "iscsi": "iSCSI",
     "nfs": "NFS",
     "nvme": "NVMe",
+    "neighbour": "neighbour",
 }
 _LIMITS: Final[Mapping[Limit, str]] = {"link": "link", "silent": "silent", "way-back": "way back"}
 _JUMBO: Final = 9000

@@ -26,8 +26,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from advisor.facts.cpu_sets import near_cpus
 from advisor.facts.host_facts import Facts
+from advisor.facts.numa import near_cpus
 from advisor.host.numbers import count_noun
 from advisor.rules.beegfs import node_of_targets, servers
 from advisor.rules.locality import data_disks, data_links

@@ -6,6 +6,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from advisor.facts.infoscale_configuration import FSS_UDP, FSS_ZONES
+from advisor.facts.link_stack import (
+    ENCAPSULATIONS,
+    explain_keeper,
+    keeper_of,
+    overhead_bytes,
+    physical_ports,
+    underlays,
+)
 from advisor.facts.links import Link
 from advisor.rules import sources
 from advisor.rules.data_links import data_links, idle_links
@@ -32,16 +40,17 @@ if TYPE_CHECKING:
 ORDER = 10
 
 ETHERNET_MTU = 1500
+IPV6_LEAST_MTU = 1280
 LLT_UDP_MTU = 8192  # the type's default where llttab says "-"
 DATAGRAM_OVERHEAD = {"udp": 28, "udp6": 48}
 """Bytes of the IP and UDP headers before an LLT packet."""
 _IP_HEADERS = {"udp": 20, "udp6": 48}  # per fragment; IPv6 adds a fragment header of 8 bytes
-_VXLAN_OVERHEAD = {4: 50, 6: 70}
-_VXLAN_ENDS = frozenset({"local", "remote", "group", "local6", "remote6", "group6"})
 
 
 def _is_below_range(facts: Facts, link: Link, links: Mapping[str, Link]) -> bool:
-    if link.mtu is None or link.mtu > ETHERNET_MTU:
+    # Outside a known cloud a network below asks for 1280 to 1499: a provider, a tunnel, a container network.
+    is_asked = facts.host.cloud is None and link.mtu is not None and IPV6_LEAST_MTU <= link.mtu < ETHERNET_MTU
+    if link.mtu is None or link.mtu > ETHERNET_MTU or is_asked:
         return False
     sizes = [largest_mtu(facts, each) for each in links_below(link.name, links)]
     return (min((size for size in sizes if size is not None), default=None) or link.mtu + 1) > link.mtu
@@ -127,6 +136,8 @@ def mtu_below_range(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         for link in facts.links
         if (is_physical(link) or link.kind in ("bond", "team"))
         and link.kind not in ("infiniband", "loopback")
+        and link.port_of is None
+        and keeper_of(link, links) is None
         and is_up(link)
         and not has_master(link, links)
         and link.name not in idle
@@ -134,7 +145,11 @@ def mtu_below_range(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
     )
     data = set(data_links(facts))
     meant = {name for port in ports for name in _carried_by(port, links, data, idle)}
-    found = tuple(link for link in facts.links if link.name in meant and _is_below_range(facts, link, links))
+    found = tuple(
+        link
+        for link in facts.links
+        if link.name in meant and _is_below_range(facts, link, links) and not _below_own_ports(link, links)
+    )
     if not found or (
         workload is not None
         and (
@@ -158,71 +173,168 @@ def _link_ports(link: Link, links: Mapping[str, Link]) -> tuple[Link, ...]:
     id="links.mtu-differs-in-stack",
     severity="warning",
     title="Ports of one bond or bridge have different MTUs",
-    what="Bonds, teams and bridges whose ports do not all have the same MTU.",
+    what="Bonds, teams and bridges whose ports do not all have the same MTU; not counted are ports of guests and "
+    "containers.",
     why="Neither a bridge nor a bond can fragment: what is too large for the port it leaves by is dropped.",
     helps_when="Always: one broadcast domain has one MTU.",
-    hurts_when="The small MTU is the right one because a guest or a switch behind that port carries no more: then "
-    "lower the others instead.",
+    hurts_when="The small MTU is right because a switch behind that port carries no more: then lower the others.",
     sources=(sources.BONDING, sources.MEASURED_MTU),
 )
 def mtu_differs_in_stack(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     links = by_name(facts)
-    masters = (link for link in facts.links if link.kind in ("bond", "team", "bridge"))
-    for master, ports in ((master, _link_ports(master, links)) for master in masters):
+    masters = (link for link in facts.links if link.kind in ("bond", "team", "bridge") and not keeper_of(link, links))
+    for master, ports in ((master, _own_ports(master, links)) for master in masters):
         if len({port.mtu for port in ports}) > 1:
             names = tuple(port.name for port in ports)
             detail = tuple(f"{port.name}: {port.mtu}" for port in (master, *ports) if port.mtu is not None)
-            smallest = min(port.mtu or 0 for port in ports)
             yield mtu_differs_in_stack.found(
                 title=f"Ports of {master.kind} {master.name} have different MTUs",
                 why=f"A frame that one port of {master.name} takes in does not fit through another and is dropped "
                 "there without an error to the sender.",
                 evidence={"link": master.name, "links": names, "detail": detail},
-                remedy=tuple(
-                    SetTunable(f"link:{port.name}:mtu", str(smallest), "at-most")
-                    for port in ports
-                    if port.mtu != smallest
-                )
+                remedy=_even_ports(master, ports)
                 if master.kind == "bridge"
                 else plan_profile(JUMBO_FRAMES, links=(master.name,)),
             )
 
 
-def _vxlan_excess(link: Link, links: Mapping[str, Link]) -> tuple[Link, int] | None:
-    """The underlay and the largest MTU it leaves to the VXLAN link, where that has more."""
-    lowest = min(_link_ports(link, links), key=lambda port: port.mtu or 0, default=None)
-    if link.kind != "vxlan" or link.mtu is None or lowest is None or lowest.mtu is None:
-        return None
-    ends = (
-        value
-        for key, value in link.detail.items()
-        if key.rpartition("_")[2] in ("local", "remote", "group", "local6", "remote6", "group6")
+def _own_ports(master: Link, links: Mapping[str, Link]) -> tuple[Link, ...]:
+    """The ports that the administrator sets: a guest's or a container's has the MTU that its inside has."""
+    return tuple(port for port in _link_ports(master, links) if keeper_of(port, links) is None)
+
+
+def _even_ports(master: Link, ports: tuple[Link, ...]) -> tuple[Remedy, ...]:
+    """The bridge's own MTU for all, where it has the size of the largest port; else that of the smallest."""
+    sizes = [port.mtu or 0 for port in ports]
+    wanted, operator = (max(sizes), "at-least") if (master.mtu or 0) >= max(sizes) else (min(sizes), "at-most")
+    return tuple(
+        SetTunable(f"link:{port.name}:mtu", str(wanted), "at-least" if operator == "at-least" else "at-most")
+        for port in ports
+        if port.mtu != wanted
     )
-    room = lowest.mtu - _VXLAN_OVERHEAD[6 if any(":" in end for end in ends) else 4]
+
+
+@rule(
+    id="links.mtu-above-port",
+    severity="warning",
+    title="A link has a larger MTU than what carries it",
+    what="Bridges above all of their ports, VLANs, macvlans and bonds above a link below, VFs above their port.",
+    why="A frame that does not fit through the link below is dropped, and the sender is told nothing.",
+    helps_when="Always: raise the link below, or lower the one above.",
+    hurts_when="Nothing of full size is ever sent there.",
+    sources=(sources.BONDING, sources.MEASURED_MTU),
+)
+def mtu_above_port(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
+    links = by_name(facts)
+    ports = physical_ports(facts.links)
+    for link in facts.links:
+        below = (links[ports[link.name]],) if ports.get(link.name) in links else _own_ports(link, links)
+        if link.kind in ENCAPSULATIONS or link.mtu is None or not below or keeper_of(link, links):
+            continue
+        # A bridge's frames leave by each port: links.mtu-differs-in-stack names those that differ.
+        carried = max if link.kind == "bridge" else min
+        narrow = carried(below, key=lambda port: port.mtu or 0)
+        if narrow.mtu is not None and narrow.mtu < link.mtu:
+            what = "virtual function" if link.port_of else link.kind
+            yield mtu_above_port.found(
+                title=f"MTU of {what} {link.name} is above that of {narrow.name}",
+                why=f"{link.name} sends frames of up to {link.mtu} bytes, and {narrow.name} below it carries "
+                f"{narrow.mtu}: full ones vanish.",
+                evidence={"link": link.name, "links": (narrow.name,), "mtu": link.mtu, "mtu_largest": narrow.mtu},
+                remedy=(
+                    SetTunable(f"link:{narrow.name}:mtu", str(link.mtu), "at-least"),
+                    Decide(f"or lower {link.name} to {narrow.mtu}, if the network carries no more"),
+                ),
+            )
+
+
+def _below_own_ports(link: Link, links: Mapping[str, Link]) -> bool:
+    """Whether a bond, team or bridge has 1500 bytes at most over ports that all have more; a VLAN may mean to."""
+    sizes = [port.mtu or 0 for port in _own_ports(link, links)]
+    is_master = link.kind in ("bond", "team", "bridge")
+    return is_master and link.mtu is not None and link.mtu <= ETHERNET_MTU < min(sizes, default=0)
+
+
+@rule(
+    id="links.mtu-below-ports",
+    severity="advice",
+    title="A bond or bridge has a smaller MTU than its ports",
+    what="Bonds, teams and bridges whose MTU is at most 1500 above ports that all have more.",
+    why="The ports were raised and the link above was not: nothing of it is sent in jumbo frames.",
+    helps_when="Peers and switches carry the larger MTU.",
+    hurts_when="The network ends at 1500 on purpose: then lower the ports.",
+    sources=(sources.BONDING, sources.MEASURED_MTU),
+)
+def mtu_below_ports(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
+    links = by_name(facts)
+    found = tuple(
+        link for link in facts.links if is_up(link) and keeper_of(link, links) is None and _below_own_ports(link, links)
+    )
+    if not found:
+        return None
+    names = tuple(link.name for link in found)
+    return mtu_below_ports.found(
+        title=f"MTU of {names[0]} is below that of its ports" if len(names) == 1 else None,
+        why="Frames of that link stay at its own MTU, whatever its ports carry.",
+        evidence={
+            "links": names,
+            "detail": tuple(f"{port.name}: {port.mtu}" for link in found for port in (link, *_own_ports(link, links))),
+        },
+        remedy=plan_profile(JUMBO_FRAMES, links=names),
+    )
+
+
+def _excess(link: Link, links: Mapping[str, Link]) -> tuple[Link, int] | None:
+    """The underlay and the largest MTU that it leaves to an encapsulating link, where that has more."""
+    lowest = min((one for one in underlays(link, links) if one.mtu), key=lambda port: port.mtu or 0, default=None)
+    # Open vSwitch gives its tunnels 65,000 bytes: what enters them counts.
+    if link.mtu is None or lowest is None or lowest.mtu is None or _is_flow_tunnel(link):
+        return None
+    room = lowest.mtu - overhead_bytes(link)
     return (lowest, room) if link.mtu > room else None
+
+
+def _is_flow_tunnel(link: Link) -> bool:
+    return "_sys" in link.name
+
+
+def _switched_excess(facts: Facts, links: Mapping[str, Link]) -> Iterator[tuple[Link, Link, int]]:
+    """Ports of Open vSwitch on the host with more than its tunnels have room for."""
+    tunnels = [
+        (link, low) for link in facts.links if _is_flow_tunnel(link) for low in underlays(link, links) if low.mtu
+    ]
+    if tunnels:
+        tunnel, low = min(tunnels, key=lambda pair: (pair[1].mtu or 0) - overhead_bytes(pair[0]))
+        room = (low.mtu or 0) - overhead_bytes(tunnel)
+        for link in facts.links:
+            is_inside = link.kind == "openvswitch" and is_up(link) and link.addresses and link.default_route is not True
+            if is_inside and (link.mtu or 0) > room:
+                yield link, low, room
 
 
 @rule(
     id="links.vxlan-mtu-above-underlay",
     severity="warning",
-    title="MTU of a VXLAN link does not fit its underlay",
-    what="VXLAN links whose MTU exceeds that of the link below less the encapsulation (50 bytes over IPv4, 70 over "
-    "IPv6).",
-    why="VXLAN takes its MTU from the underlay once, when it is made, and keeps it.",
+    title="MTU of a tunnel does not fit its underlay",
+    what="VXLAN, Geneve, GRE, IP-in-IP, WireGuard and MACsec links, and ports of Open vSwitch beside tunnels, whose "
+    "MTU exceeds that of the link below less the headers (VXLAN 50 bytes over IPv4 and 70 over IPv6, WireGuard 60 and "
+    "80, MACsec 32).",
+    why="A tunnel takes its MTU from the underlay once, when it is made, and keeps it.",
     helps_when="Always: full-size frames inside the tunnel are lost or fragmented.",
     hurts_when="Never inside the tunnel; connections that are open keep their segment size until they notice.",
     sources=(sources.MEASURED_VXLAN,),
 )
 def vxlan_mtu_above_underlay(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     links = by_name(facts)
-    found = ((link, excess) for link in facts.links if (excess := _vxlan_excess(link, links)))
-    for link, (underlay, room) in found:
+    own = ((link, *excess) for link in facts.links if (excess := _excess(link, links)))
+    for link, underlay, room in (*own, *_switched_excess(facts, links)):
+        kept = explain_keeper(link, links, room)
         yield vxlan_mtu_above_underlay.found(
             title=f"MTU of {link.name} does not fit its underlay {underlay.name}",
             why=f"A full frame of {link.name} (MTU {link.mtu}) no longer fits into {underlay.name} (MTU "
-            f"{underlay.mtu}) once the VXLAN headers are added; the kernel does not follow when the underlay shrinks.",
+            f"{underlay.mtu}) once the headers are added; the kernel does not follow when the underlay shrinks.",
             evidence={"link": link.name, "links": (underlay.name,), "mtu": link.mtu, "mtu_largest": room},
-            remedy=SetTunable(f"link:{link.name}:mtu", str(room), "at-most"),
+            remedy=Decide(f"{link.name} {kept}") if kept else SetTunable(f"link:{link.name}:mtu", str(room), "at-most"),
         )
 
 
@@ -299,6 +411,42 @@ def llt_fragments(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
         + (", and EC2 caps the fragments that a network interface may send per second." if is_aws else "."),
         evidence={"links": names, "detail": tuple(_fragment_text(*each) for each in found)},
         remedy=plan_profile(JUMBO_FRAMES, links=names) if can_rise else _lower_llt_mtu(found, facts, workload),
+    )
+
+
+@rule(
+    id="llt.mtu-below-links",
+    severity="advice",
+    title="LLT's packets are held below its links' MTU",
+    what="The MTU field of LLT's links of type udp and udp6, low-priority ones left out, against the kernel links.",
+    why="LLT cuts its packets to the MTU of its own line: jumbo frames on the link carry nothing of them.",
+    helps_when="Replication over LLT with UDP: fewer packets for each block.",
+    hurts_when="Another node's link carries no more: set the field alike on every node.",
+    sources=(sources.VCS_UDP, sources.WHITE_PAPER),
+)
+def llt_below_links(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
+    links = by_name(facts)
+    found = {
+        carried.tag: (carried, link.mtu)
+        for carried in private_links(facts, *DATAGRAM_OVERHEAD)
+        if (link := links.get(carried.link or "")) and link.mtu and carried.mtu
+        if carried.mtu <= ETHERNET_MTU < link.mtu
+    }
+    if not found or stays_local(facts):
+        return None
+    return llt_below_links.found(
+        why="The links were raised, and LLT was not told.",
+        evidence={
+            "links": tuple(carried.link or "" for carried, _ in found.values()),
+            "detail": tuple(f"{tag}: {carried.mtu} of {mtu}" for tag, (carried, mtu) in found.items()),
+        },
+        remedy=(
+            *(
+                SetTunable(f"file:/etc/llttab:link.{tag}.mtu", str(min(LLT_UDP_MTU, mtu - DATAGRAM_OVERHEAD[one.type])))
+                for tag, (one, mtu) in found.items()
+            ),
+            "set the same on every node, and restart LLT",
+        ),
     )
 
 

@@ -79,6 +79,14 @@ def _receive_queues(link: Link) -> int | None:
     return (link.channels.combined + link.channels.rx) or None if link.channels else None
 
 
+def _most_queues(link: Link) -> tuple[str, int]:
+    """The kind of channel that receives, and how many the card has: of its own, where it has no combined ones."""
+    channels = link.channels
+    if channels is None:
+        return "combined", 0
+    return ("combined", channels.combined_max) if channels.combined_max else ("rx", channels.rx_max)
+
+
 def _is_behind(facts: Facts) -> bool:
     """Whether the receive path has dropped, or often stopped with packets waiting."""
     counters = facts.counters
@@ -90,8 +98,8 @@ def _is_behind(facts: Facts) -> bool:
     id="network.few-queues",
     severity="advice",
     title="A link has fewer receive queues than node cores",
-    what="Combined channels of links of 10 Gbit/s and more, where the receive path drops or stops early, or a workload "
-    "over the network is declared.",
+    what="Receive channels of links, not of those known to be below 10 Gbit/s, where the receive path drops or stops "
+    "early, or a workload over the network is declared.",
     why="Receive-side scaling spreads flows over queues, and queues over CPUs.",
     helps_when="Many flows.",
     hurts_when="One flow uses one queue however many there are. The fewest queues that do not overflow are the most "
@@ -103,9 +111,12 @@ def few_queues(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
     if not cpus or not (is_behind or crosses_network(facts, workload)):
         return
     for link in facts.links:
-        wanted = min(link.channels.combined_max, max(1, cpus // max(1, len(facts.numa.nodes)))) if link.channels else 0
+        kind, most = _most_queues(link)
+        wanted = min(most, max(1, cpus // max(1, len(facts.numa.nodes))))
         queues = _receive_queues(link)
-        if is_physical(link) and is_up(link) and (link.speed_mbps or 0) >= _FAST_MBPS and queues and queues < wanted:
+        # A paravirtual link has no speed; unknown is not slow.
+        is_fast = link.speed_mbps is None or link.speed_mbps >= _FAST_MBPS
+        if is_physical(link) and is_up(link) and is_fast and queues and queues < wanted:
             yield few_queues.found(
                 severity="advice" if is_behind else "info",
                 title=f"Link {link.name} has {queues} receive queue{'s' if queues > 1 else ''} for {wanted} cores",
@@ -116,7 +127,7 @@ def few_queues(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
                     else "No counter says that this is too few; the workload uses the network."
                 ),
                 evidence={"links": (link.name,), "queues": queues, "wanted": wanted, "speed_mbps": link.speed_mbps},
-                remedy=SetTunable(f"link:{link.name}:channels.combined", str(wanted), "at-least"),
+                remedy=SetTunable(f"link:{link.name}:channels.{kind}", str(wanted), "at-least"),
                 intent=not is_behind,
             )
 

@@ -7,6 +7,7 @@ from itertools import groupby
 
 from advisor.facts.links import Link
 from advisor.facts.pci import PcieLink
+from advisor.host.patterns import lazy_regex
 from advisor.rules import sources
 from advisor.rules.queries import is_physical, is_up, is_virtual_machine
 from advisor.rules.remedy import RunShell
@@ -15,6 +16,7 @@ from advisor.rules.storage_path import crosses_network
 
 ORDER = 180
 
+_X722 = lazy_regex(r"8086:37(c[c-f]|d[0-3])")
 _WORTH = 1.1  # what is short by less than a tenth is lost in what packets and encoding take
 
 
@@ -23,7 +25,7 @@ def _pci_devices(facts: Facts) -> Iterable[tuple[str, str, PcieLink]]:
     if is_virtual_machine(facts):
         return
     for link in facts.links:
-        if link.pcie is not None and is_physical(link) and not _is_make_believe(link):
+        if link.pcie is not None and _is_port(link) and not _is_make_believe(link):
             yield "links", link.name, link.pcie
     for disk in facts.disks:
         if disk.pcie is not None:
@@ -98,9 +100,17 @@ def _is_starved(link: Link) -> bool:
     return bool(bandwidth and link.speed_mbps and link.speed_mbps > bandwidth and not _is_make_believe(link))
 
 
+def _is_port(link: Link) -> bool:
+    """Whether a card's port stands behind the link, and not one of the functions into which it is divided."""
+    return is_physical(link) and link.port_of is None
+
+
 def _is_make_believe(link: Link) -> bool:
-    """Whether even the device's own maximum is below its link: ports inside a chipset report that (Intel X722)."""
+    """Whether the port is inside a chipset, whose PCIe link is not the one that carries its traffic (Intel X722), or
+    even the device's own maximum is below the speed of its link."""
     pcie = link.pcie
+    if link.pci_id is not None and _X722.fullmatch(link.pci_id):
+        return True
     if pcie is None or not pcie.speed_max_gts or not pcie.width_max or not link.speed_mbps:
         return False
     return pcie.speed_max_gts * pcie.width_max * 1000 < link.speed_mbps
@@ -120,7 +130,7 @@ def below_link_speed(facts: Facts, workload: DeclaredWorkload | None) -> Iterato
     if is_virtual_machine(facts):
         return
     for link in facts.links:
-        if is_physical(link) and _is_starved(link):
+        if _is_port(link) and _is_starved(link):
             bandwidth = link.pcie.bandwidth_mbps if link.pcie else None
             limiting = link.pcie.limiting if link.pcie else None
             yield below_link_speed.found(
@@ -154,7 +164,7 @@ def shared_slot(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
         return
     slots: dict[str, list[Link]] = {}
     for link in facts.links:
-        if link.pci is not None and link.pcie is not None and is_physical(link):
+        if link.pci is not None and link.pcie is not None and _is_port(link) and not _is_make_believe(link):
             slots.setdefault(link.pci.rpartition(".")[0], []).append(link)
     for _, links in sorted({slot: tuple(links) for slot, links in slots.items()}.items()):
         if (
@@ -181,7 +191,13 @@ def _own_mbps(facts: Facts) -> dict[str, tuple[str, str, int, PcieLink]]:
         if disk.pci is not None and disk.pcie is not None and disk.pcie.bandwidth_mbps:
             own.setdefault(disk.pci, ("disks", disk.name, disk.pcie.bandwidth_mbps, disk.pcie))
     for link in facts.links:
-        if link.pci is not None and link.pcie is not None and link.speed_mbps and is_physical(link):
+        if (
+            link.pci is not None
+            and link.pcie is not None
+            and link.speed_mbps
+            and _is_port(link)
+            and not _is_make_believe(link)
+        ):
             speed = min(link.speed_mbps, link.pcie.bandwidth_mbps or link.speed_mbps)
             own.setdefault(link.pci, ("links", link.name, speed, link.pcie))
     return own

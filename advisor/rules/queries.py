@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from advisor.facts.cpu_sets import near_cpus
 from advisor.facts.cpulist import parse_list
 from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
+from advisor.facts.numa import near_cpus
 from advisor.host.numbers import is_count
 
 JUMBO_FRAMES = "jumbo-frames"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from advisor.facts.block import whole_of
+from advisor.facts.links import Link
 from advisor.host.numbers import is_count
 from advisor.rules import sources
-from advisor.rules.queries import by_name, kernel_version, sysctl_number
+from advisor.rules.queries import by_name, kernel_version, links_below, sysctl_number
 from advisor.rules.remedy import SetTunable, set_sysctl
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
@@ -17,6 +18,7 @@ ORDER = 123
 _SLOTS: Final = 128
 _NCONNECT_SINCE: Final = (5, 3)
 _FAST_LINK_MBPS: Final = 10_000
+_BY_CONNECTION: Final = frozenset({"802.3ad", "balance-xor", "balance-tlb", "balance-alb"})
 _BELIEVABLE: Final = {"ssd": (1_000, 80_000), "hdd": (50, 500)}
 _MAP_COUNT: Final = 1_048_575
 _READ_AHEAD_KB: Final = 128
@@ -51,11 +53,22 @@ def nfs_slots(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None
     )
 
 
+def _has_more_than_one_stream(link: Link, links: Mapping[str, Link]) -> bool:
+    """Whether one connection seldom gets all of a link: it is fast, or a bond that gives each one port."""
+    shares = [
+        one
+        for one in links_below(link.name, links)
+        if one.kind in ("bond", "team") and len(one.lower) > 1 and one.detail.get("mode") in _BY_CONNECTION
+    ]
+    return bool(shares) or (link.speed_mbps or 0) >= _FAST_LINK_MBPS
+
+
 @rule(
     id="nfs.one-connection",
     severity="info",
     title="An NFS mount has one connection over a fast link",
-    what="nconnect of NFS mounts over TCP by links of 10 Gbit/s and more; Linux 5.3 and later.",
+    what="nconnect of NFS mounts over TCP by links of 10 Gbit/s and more, and by bonds of several ports; "
+    "Linux 5.3 and later.",
     why="One TCP connection is one stream: one CPU on each side, and on many networks one way out of several.",
     helps_when="Many files or threads at a time: Microsoft saw a job of 8 h end after 5.5 h with nconnect=8.",
     hurts_when="The server has few threads or limits connections for each client; a single stream gains nothing.",
@@ -68,12 +81,12 @@ def nfs_one_connection(facts: Facts, workload: DeclaredWorkload | None) -> Findi
         one.name
         for one in facts.network_storage
         if one.kind == "nfs" and one.protocol == "tcp" and one.connections == 1
-        if any(name in links and (links[name].speed_mbps or 0) >= _FAST_LINK_MBPS for name in one.links)
+        if any(name in links and _has_more_than_one_stream(links[name], links) for name in one.links)
     )
     if not found or version is None or version < _NCONNECT_SINCE:
         return None
     return nfs_one_connection.found(
-        why="A single connection seldom fills such a link.",
+        why="A single connection seldom fills such a link, and of a bond it uses one port.",
         evidence={"mountpoints": found},
         remedy="add nconnect=8 to the options of the mount, then unmount and mount it again; all mounts of one "
         "server must agree",

@@ -481,3 +481,19 @@ def test_captured_infiniband() -> None:
         assert words.startswith(f"rate={port.rate} state=4: {port.state} phys=")
         assert words.endswith(f": {port.physical_state} layer={port.layer}")
     assert [port.speed_mbps for port in ports.values()] == [100000, 40000, 40000, 25000]
+
+
+def test_a_function_and_a_representor_name_the_port_that_they_are_part_of() -> None:
+    files, links = nic_files("ens1f0")
+    place = "/sys/devices/pci0000:00/0000:00:03.0/virtio0/net/ens1f0_0"
+    for key, value in {"ifindex": 3, "iflink": 3, "type": 1, "mtu": 1500, "operstate": "up"}.items():
+        files[f"{place}/{key}"] = f"{value}\n".encode()
+    files |= {
+        "/sys/bus/pci/devices/0000:00:03.0/vendor": b"0x8086\n",
+        "/sys/bus/pci/devices/0000:00:03.0/device": b"0x37d1\n",
+    }
+    links |= {f"{NET}/ens1f0_0": place, f"{place}/device": "../../../virtio0"}
+    found = {one.name: (one.port_of, one.pci_id) for one in read_links(host(files, links), Unknowns())}
+    assert found == {"ens1f0": (None, "8086:37d1"), "ens1f0_0": ("0000:00:03.0", "8086:37d1")}
+    links[f"{NIC}/virtio0/physfn"] = "../0000:00:02.0"
+    assert {one.port_of for one in read_links(host(files, links), Unknowns())} == {"0000:00:02.0", "0000:00:03.0"}

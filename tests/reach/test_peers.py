@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -199,3 +200,20 @@ def test_no_attribute_breaks_it(address: str, other: str, transport: str) -> Non
 def test_set_addr_lines() -> None:
     assert parse_set_addr(LLTTAB)[1] == NodeAddress("1", "link1", "198.51.100.12")
     assert len(parse_set_addr(LLTTAB)) == 6
+
+
+def test_neighbours_are_peers_of_links_at_risk_alone(tmp_path: Path) -> None:
+    listed = [
+        {"dst": "198.51.100.77", "dev": "eth1", "lladdr": "02:00:00:00:00:01", "state": ["STALE"]},
+        {"dst": "198.51.100.78", "dev": "eth1", "state": ["FAILED"]},
+        {"dst": "203.0.113.77", "dev": "bond0.7", "lladdr": "02:00:00:00:00:02", "state": ["REACHABLE"]},
+        {"dst": 5},
+    ]
+    shell = IP.replace("case", f"case \"$*\" in *neighbor*) echo '{json.dumps(listed)}'; exit ;; esac\ncase", 1)
+    make_command(tmp_path / "bin", "ip", shell)
+    host = host_of(make_tree(tmp_path / "root", {}), tmp_path / "bin")
+    found = {links: by_address(peers_of(host, facts(), links=links)) for links in (("eth1",), ("eth2",))}
+    assert {
+        links: [one for one, (role, *_) in peers.items() if role == "neighbour"] for links, peers in found.items()
+    } == {("eth1",): ["198.51.100.77"], ("eth2",): ["203.0.113.77"]}
+    assert "neighbour" not in {role for role, *_ in by_address(peers_of(host, facts())).values()}

@@ -104,11 +104,21 @@ def virtual(name: str, kind: str, **parts: Any) -> Link:
     return link(name, kind=kind, rings=None, channels=None, mtu_max=65535, **{**nowhere, **parts})
 
 
-def bond(name: str, *ports: str, **parts: Any) -> tuple[Link, ...]:
-    """A bond and its ports, which are named with an optional ``@node``."""
+def bond(
+    name: str, *ports: str, ports_mtu: int = 9000, ports_down: Iterable[str] = (), speeds: Any = (), **parts: Any
+) -> tuple[Link, ...]:
+    """A bond and its ports, which are named with an optional ``@node``; ``speeds`` in Mbit/s by port."""
     split = [port.partition("@") for port in ports]
     lower = tuple(
-        link(port, upper=(name,), numa_node=int(node or 0), pci=f"0000:3b:00.{index}")
+        link(
+            port,
+            upper=(name,),
+            numa_node=int(node or 0),
+            pci=f"0000:3b:00.{index}",
+            mtu=ports_mtu,
+            **({"state": "down", "carrier": False} if port in ports_down else {}),
+            **({"speed_mbps": dict(speeds)[port]} if port in dict(speeds) else {}),
+        )
         for index, (port, _, node) in enumerate(split)
     )
     return (*lower, virtual(name, "bond", lower=tuple(port.name for port in lower), **parts))

@@ -178,6 +178,11 @@ def _file(facts: Facts, rest: str, value: str) -> Facts:
         return _changed(facts, iris=_each(facts.iris, path, "cpf", settings=settings))
     if path == "/etc/llttab":
         assert facts.llt is not None
+        if key.startswith("link."):
+            own = tuple(
+                _changed(one, mtu=int(value)) if one.tag == key.split(".")[1] else one for one in facts.llt.links
+            )
+            return _changed(facts, llt=_changed(facts.llt, links=own))
         assert facts.llt.llttab is not None
         other = (*(one for one in facts.llt.llttab.other if key not in one), f"{key} {value}")
         return _changed(facts, llt=_changed(facts.llt, llttab=_changed(facts.llt.llttab, other=other)))

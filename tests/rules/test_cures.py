@@ -62,6 +62,7 @@ BY_HAND = {
         "cpu.throttled-by-heat",
         *("disks.path-lost", "memory.corrected-errors", "memory.pages-lost"),
         *("fc.port-down", "zfs.pool-degraded", "links.bond-partner", "links.speed-below-best", "fc.port-slow"),
+        "links.bond-port-down",
         *("filesystems.nearly-full", "filesystems.inodes-nearly-used", "zfs.pool-full"),
     ),
     "the tools of the drive, the adapter or the product set it": (
@@ -73,6 +74,9 @@ BY_HAND = {
         *("pcie.below-maximum", "pcie.below-link-speed", "pcie.shared-slot", "pcie.shared-uplink"),
         *("numa.memory-uneven", "memory.modules-slow", "memory.channels-uneven"),
         *("llt.single-link", "llt.links-on-one-port", "beegfs.uneven-zones", "iscsi.paths-share-link"),
+    ),
+    "the bond's own configuration sets it": (
+        *("links.bond-unwatched", "links.bond-slower-active", "links.bond-unequal", "links.bond-round-robin"),
     ),
     "addresses, files or services are laid out again": (
         *("llt.same-subnet", "iscsi.paths-share-subnet", "beegfs.service-spans-nodes", "beegfs.interfaces"),

@@ -70,8 +70,10 @@ def test_mtu_on_a_cloud_goes_as_far_as_its_network() -> None:
 
 def test_ports_of_a_bridge_are_lowered_and_of_a_bond_raised() -> None:
     ports = (link("eth1"), link("eth2", mtu=1500))
-    bridge = only("links.mtu-differs-in-stack", links=(*ports, virtual("br0", "bridge", lower=("eth1", "eth2"))))
-    assert (bridge.advice, bridge.profile) == ("advisor apply 'link:eth1:mtu<=1500'", None)
+    for mtu, advice in ((1500, "advisor apply 'link:eth1:mtu<=1500'"), (9000, "advisor apply 'link:eth2:mtu>=9000'")):
+        br0 = virtual("br0", "bridge", mtu=mtu, lower=("eth1", "eth2"))
+        bridge = only("links.mtu-differs-in-stack", links=(*ports, br0))
+        assert (bridge.advice, bridge.profile) == (advice, None)
     team = only("links.mtu-differs-in-stack", links=(*ports, virtual("bond0", "bond", lower=("eth1", "eth2"))))
     assert (team.advice, team.profile) == ("advisor plan jumbo-frames --set links=bond0", "jumbo-frames")
 

@@ -93,7 +93,7 @@ _BY_FACTS: Final[tuple[tuple[str, Names], ...]] = (
     ("/sys/kernel/debug/irq/irqs", _words("*")),
     ("/sys/class/net/*", _words("addr_assign_type address carrier dev_port ifindex iflink master mtu operstate speed")),
     ("/sys/class/net/*", _words("tun_flags tx_queue_len type uevent device")),
-    ("/sys/class/net/*/device", _words("driver")),
+    ("/sys/class/net/*/device", _words("driver physfn")),
     ("/sys/class/net/*/statistics", _words("rx_packets rx_missed_errors rx_fifo_errors rx_over_errors")),
     ("/sys/class/net/*/bonding", _words("mode xmit_hash_policy miimon arp_interval active_slave primary min_links")),
     (

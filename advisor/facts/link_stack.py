@@ -1,0 +1,140 @@
+"""Links in their stack: whose a link is, what its encapsulation takes, the port that a function is part of.
+
+Names and kinds by the programs that make them: Open vSwitch, the CNI plugins, Docker, Podman, libvirt, LXD, Proxmox and
+OpenStack. Overheads by the headers of each encapsulation (RFC 791, 2784, 2890, 7348, 8200, 8926; wireguard.com).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from advisor.facts.links import Link
+
+IPOIB_DATAGRAM_MTU: Final = 4092
+"""The most that IPoIB takes in datagram mode: an InfiniBand MTU of 4096 less its header (kernel: ipoib.h)."""
+_DRIVER_MTU: Final = {"gve": 8896}
+"""Drivers with a known largest MTU, where the kernel reports none."""
+
+
+class Keeper(msgspec.Struct, frozen=True):
+    """A program that makes links and sets their MTU by its own configuration. ``change`` says where to change it."""
+
+    name: str
+    change: str
+
+
+_OVS: Final = Keeper("Open vSwitch", "ovs-vsctl set Interface {link} mtu_request={mtu}")
+_CNI: Final = Keeper("the container network (CNI)", "the MTU in the configuration of the CNI plugin, on every node")
+_DOCKER: Final = Keeper("Docker or Podman", "the MTU of its network: --opt com.docker.network.driver.mtu or mtu")
+_LIBVIRT: Final = Keeper("libvirt", "<mtu size='{mtu}'/> in the network or in the guest's interface")
+_LXD: Final = Keeper("LXD or Incus", "bridge.mtu of its network")
+_GUEST: Final = Keeper("a guest of this host", "the MTU in the guest's definition, and inside the guest")
+
+# Name of the link, its kind (an empty set for any), the program.
+_KEEPERS: Final[tuple[tuple[str, frozenset[str], Keeper], ...]] = (
+    (r"", frozenset({"openvswitch"}), _OVS),
+    (r"(vxlan|genev|gre|erspan|gtp)_sys(_\d+)?|ovs-\w+|br-(int|tun)", frozenset(), _OVS),
+    (
+        r"cni\d+|cbr0|flannel[.-].+|cali[0-9a-f]{6,}|vxlan(-v6)?\.calico|wireguard\.cali|tunl0|cilium_\w+",
+        frozenset(),
+        _CNI,
+    ),
+    (
+        r"lxc[0-9a-f]{8,}|lxc_health|antrea-\w+|ovn-k8s-\w+|ovn\d+|weave|vethwe-\w+|kube-\w+|nodelocaldns",
+        frozenset(),
+        _CNI,
+    ),
+    (r"azv[0-9a-f]+|eni[0-9a-f]{8,}|gke[0-9a-f]{8,}|cilium\w*|kube_\w+|vmi\d+", frozenset(), _CNI),
+    (r"docker\d+|docker_gwbridge|br-[0-9a-f]{12}|(cni-)?podman\d+", frozenset(), _DOCKER),
+    (r"virbr\d+(-nic)?|vnet\d+", frozenset(), _LIBVIRT),
+    (r"(lxd|lxc|incus)br\d+", frozenset(), _LXD),
+    (r"tap\d+i\d+|fw(br|pr|ln)\d+[pi]\d+|(tap|qvo|qvb|qbr)[0-9a-f]{8}-[0-9a-f]{2}|vif\d+\.\d+", frozenset(), _GUEST),
+)
+_GUESTS: Final = frozenset({"tap", "macvtap", "vhost"})
+
+_OVERHEADS: Final[Mapping[str, tuple[int, int]]] = {
+    "vxlan": (50, 70),
+    "geneve": (50, 70),
+    "gretap": (38, 58),
+    "ip6gretap": (58, 58),
+    "gre": (24, 44),
+    "ip6gre": (44, 44),
+    "ipip": (20, 20),
+    "sit": (20, 20),
+    "ip6tnl": (40, 40),
+    "wireguard": (60, 80),
+    "macsec": (32, 32),
+}
+"""What each kind adds to a packet of its own at least, over IPv4 and over IPv6, in bytes."""
+ENCAPSULATIONS: Final = frozenset(_OVERHEADS)
+
+
+def keeper_of(link: Link, links: Mapping[str, Link]) -> Keeper | None:
+    """The program that makes a link and sets its MTU; None for one of the administrator's."""
+    own = _keeper_by_name(link)
+    if own is not None:
+        return own
+    masters = [links[name] for name in link.upper if name in links]
+    above = next((found for one in masters if one.kind != "vlan" and (found := _keeper_by_name(one))), None)
+    if above is not None and (above is _OVS or link.pci is None):
+        return above
+    return _GUEST if link.kind in _GUESTS and masters and not link.addresses else None
+
+
+def _keeper_by_name(link: Link) -> Keeper | None:
+    for pattern, kinds, keeper in _KEEPERS:
+        if link.kind in kinds or (pattern and re.fullmatch(pattern, link.name, re.ASCII)):
+            return keeper
+    return None
+
+
+def explain_keeper(link: Link, links: Mapping[str, Link], mtu: int | str) -> str | None:
+    """Why an MTU is not planned for a link that belongs to a program, and where to change it; None for others."""
+    keeper = keeper_of(link, links)
+    if keeper is None:
+        return None
+    return f"belongs to {keeper.name}: change it there ({keeper.change.format(link=link.name, mtu=mtu)})"
+
+
+def overhead_bytes(link: Link) -> int:
+    """Bytes that a link adds to each packet that it hands down; 0 for what encapsulates nothing."""
+    v4, v6 = _OVERHEADS.get(link.kind, (0, 0))
+    ends = (value for key, value in link.detail.items() if key.rpartition("_")[2].rstrip("6") in _ENDS)
+    return v6 if any(":" in end for end in ends) else v4
+
+
+_ENDS: Final = frozenset({"local", "remote", "group"})
+
+
+def underlays(link: Link, links: Mapping[str, Link]) -> tuple[Link, ...]:
+    """The links that carry an encapsulation: those below it, else the link with its local address, else those with a
+    default route; none for what encapsulates nothing, and where that is unknown."""
+    if link.kind not in _OVERHEADS:
+        return ()
+    below = tuple(links[name] for name in link.lower if name in links)
+    local = {value for key, value in link.detail.items() if key in ("local", "local6")}
+    by_address = (one for one in links.values() if local & {text.partition("/")[0] for text in one.addresses})
+    return below or tuple(by_address) or tuple(one for one in links.values() if one.default_route and one is not link)
+
+
+def mode_mtu(link: Link) -> int | None:
+    """The most that the link's mode or driver takes, in bytes, whatever the kernel reports; None if unknown."""
+    if link.kind == "infiniband" and link.detail.get("mode") == "datagram":
+        return IPOIB_DATAGRAM_MTU
+    return _DRIVER_MTU.get(link.driver or "")
+
+
+def physical_ports(links: Iterable[Link]) -> dict[str, str]:
+    """The port of each virtual function and representor, by name: the link of its physical function, or its address."""
+    known = tuple(links)
+    return {one.name: port for one in known if one.port_of and (port := _port_name(one, known))}
+
+
+def _port_name(function: Link, links: Iterable[Link]) -> str:
+    own = [one.name for one in links if one.pci == function.port_of and one.port_of is None]
+    return min(own, key=len, default=function.port_of or "")

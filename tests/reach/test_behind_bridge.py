@@ -1,0 +1,42 @@
+"""A port of a bridge is changed: the hosts behind the bridge are asked, in network namespaces."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.reach.space import Spaces
+
+ROOT = Path(__file__).parents[2]
+ALONE = "mount -t tmpfs tmpfs /run && exec "
+
+
+def bridged(spaces: Spaces) -> None:
+    """br0 over st0, with a peer at 9000 that was spoken to."""
+    spaces.add("here", "there")
+    spaces.wire(("here", "st0"), ("there", "peer0"), mtu=9000)
+    spaces.run("here", "ip link add br0 type bridge")
+    # An MTU that was set by hand no longer follows that of the ports.
+    spaces.run("here", "ip link set br0 mtu 9000 up")
+    spaces.run("here", "ip link set st0 master br0")
+    spaces.address("here", "br0", "192.0.2.1/24")
+    spaces.address("there", "peer0", "192.0.2.2/24")
+    spaces.run("here", "ping -c 1 -W 2 192.0.2.2")
+
+
+def apply(spaces: Spaces, store: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    call = f"{sys.executable} -m advisor apply {' '.join(words)} -y --runtime-only"
+    command = ["ip", "netns", "exec", spaces.name("here"), "unshare", "-m", "sh", "-c", ALONE + call]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "ADVISOR_STATE_DIR": str(store)}
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=env)
+
+
+def test_a_port_s_mtu_is_not_lowered_under_peers_behind_the_bridge(spaces: Spaces, tmp_path: Path) -> None:
+    bridged(spaces)
+    done = apply(spaces, tmp_path / "store", "link:st0:mtu=1500")
+    assert done.returncode not in (0, 2), done.stdout + done.stderr
+    assert "192.0.2.2" in done.stderr + done.stdout
+    assert spaces.run("here", "cat /sys/class/net/st0/mtu").strip() == "9000"
+    spaces.run("here", "ping -M do -s 8900 -c 1 -W 2 192.0.2.2")
