@@ -76,6 +76,8 @@ _GONE: Final = {
     "--allow-raw-writes": "--target DIR measures a file on a file system of the disk",
     "--volume": "advisor limits --volumes FILE says what a volume's burst credits allow",
     "--allow-remount": "--reconnect COMMAND remounts after each toggle: \"sh -c 'umount DIR && mount DIR'\"",
+    "--peer-ssh": "--command 'iperf3 -c PEER -t 2 -J' --metric json:.end.sum_received.bits_per_second:higher:bit/s",
+    "--peer-address": "--peer ADDR asks that host whether the path carries the MTU",
     "--again": "advisor prove PROFILE repeats the whole proof",
     "--looks": "a session may end after 8, 16 or 24 pairs",
 }

@@ -165,7 +165,7 @@ def apply(
             "--prove-canary",
             metavar="DIR|-",
             help="Run advisor prove in DIR on the canary first; needs advisor there. - for no directory, with "
-            "--peer-ssh, --command or --live.",
+            "--command or --live.",
         ),
     ] = None,
     quick: Annotated[bool, Option("--quick", help="Let that proof measure 8 pairs of 1 s.")] = False,
@@ -177,10 +177,6 @@ def apply(
             "where no gain is proven.",
         ),
     ] = False,
-    peer_ssh: Annotated[
-        str | None,
-        Option("--peer-ssh", metavar="[USER@]HOST", help="Let it use a second host, as the canary gets there by ssh."),
-    ] = None,
     allow_link_flap: Annotated[
         bool, Option("--allow-link-flap", help="Permit it to toggle what interrupts a link.")
     ] = False,
@@ -217,7 +213,6 @@ def apply(
         raise UsageError("neither profiles with an inventory nor --resume", hint="advisor fleet apply PROFILE -i HOSTS")
     proof_options = _proof_options(
         prove_canary,
-        peer_ssh,
         command,
         metrics,
         {"--quick": quick, "--force": force and prove_canary is not None, "--allow-link-flap": allow_link_flap},
@@ -248,20 +243,14 @@ def apply(
 
 
 def _proof_options(
-    directory: str | None,
-    peer_ssh: str | None,
-    command: str | None,
-    metrics: list[str] | None,
-    flags: Mapping[str, bool],
-    *,
-    live: bool,
+    directory: str | None, command: str | None, metrics: list[str] | None, flags: Mapping[str, bool], *, live: bool
 ) -> tuple[str, ...]:
     """The options of a proof on the canary as words. Raises UsageError for one that cannot be."""
     from advisor.cli.measuring import repeated_options
     from advisor.errors import UsageError
-    from advisor.operations.prove import choose_command, name_second_host
+    from advisor.operations.prove import choose_command
 
-    words = repeated_options({**flags, "--peer-ssh": peer_ssh, "--command": command, "--metric": metrics})
+    words = repeated_options({**flags, "--command": command, "--metric": metrics})
     if directory is None:
         if words or live:
             option = words[0].partition("=")[0] if words else "--live"
@@ -273,9 +262,8 @@ def _proof_options(
         # Whoever agrees to the run agrees to the switching; there is nobody on the canary to be asked.
         return (*words, "--live", "--yes")
     choose_command(command, metrics or ())
-    name_second_host(peer_ssh)
-    if directory == "-" and command is None and peer_ssh is None:
-        raise UsageError("--prove-canary -: there is nothing to measure on", hint="name a directory, or --peer-ssh")
+    if directory == "-" and command is None:
+        raise UsageError("--prove-canary -: there is nothing to measure on", hint="name a directory, or --command")
     return words
 
 

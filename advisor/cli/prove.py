@@ -63,13 +63,9 @@ def prove(
         Option("--reduced-profile", metavar="FILE", help="Write what --ablate finds as a profile, NAME.toml."),
     ] = None,
     target: Target = None,
-    peer_ssh: Annotated[
+    peer: Annotated[
         str | None,
-        Option("--peer-ssh", metavar="[USER@]HOST", help="Use a second host, over ssh, for the workloads net.*."),
-    ] = None,
-    peer_address: Annotated[
-        str | None,
-        Option("--peer-address", metavar="ADDR", help="Name the address of that host. Default: what ssh connects to."),
+        Option("--peer", metavar="ADDR", help="Ask this host after each toggle whether the path carries the MTU."),
     ] = None,
     command: OwnBenchmark = None,
     metrics: Metrics = None,
@@ -164,7 +160,7 @@ def prove(
     from advisor.cli.prove_page import check_page
     from advisor.errors import UsageError
     from advisor.operations.measure import choose_settings
-    from advisor.operations.prove import choose_command, choose_profile, measure_noise, name_second_host, prove_profile
+    from advisor.operations.prove import choose_command, choose_profile, measure_noise, prove_profile
 
     if html is not None:
         check_page(html, others=(save, svg, replay))
@@ -208,7 +204,7 @@ def prove(
             {
                 "--command": command,
                 "--target": target,
-                "--peer-ssh": peer_ssh,
+                "--peer": peer,
                 "--workload": workloads,
                 "--arms": arms,
                 "--ablate": ablate,
@@ -255,7 +251,6 @@ def prove(
         refuse_with_command(
             {
                 "--target": target,
-                "--peer-ssh": peer_ssh,
                 "--workload": workloads,
                 "--seconds": seconds,
                 "--file-size": size,
@@ -263,11 +258,8 @@ def prove(
                 "--byte-budget": byte_budget,
             }
         )
-    elif target is None and peer_ssh is None:
-        raise UsageError(
-            "nothing to measure on", hint="--target DIR, --command CMD, or --peer-ssh HOST for the workloads net.*"
-        )
-    second = name_second_host(peer_ssh, peer_address)
+    elif target is None:
+        raise UsageError("nothing to measure on", hint="--target DIR, or --command CMD")
     asked = choose_profile(names, workloads or ()) if names else None
     values = parse_settings(pairs)
     chosen = choose_settings(
@@ -310,7 +302,7 @@ def prove(
         from advisor.cli.prove_arms import prove_arms
 
         return prove_arms(
-            arms, workloads or (), values, chosen, second, own, reconnect, options, html, svg, as_json=as_json
+            arms, workloads or (), values, chosen, peer, own, reconnect, options, html, svg, as_json=as_json
         )
     if ablate and asked is not None:
         from advisor.cli.prove_arms import prove_values
@@ -320,7 +312,7 @@ def prove(
             workloads or (),
             values,
             chosen,
-            second,
+            peer,
             own,
             reconnect,
             options,
@@ -333,16 +325,14 @@ def prove(
     def measure() -> Proof:
         with session_progress() as progress:
             if asked is None:
-                return measure_noise(
-                    chosen, workloads or (), second=second, command=own, options=options, progress=progress
-                )
+                return measure_noise(chosen, workloads or (), command=own, options=options, progress=progress)
             return prove_profile(
                 asked,
                 chosen,
                 values=values,
                 workloads=workloads or (),
                 reconnect=reconnect,
-                second=second,
+                peer=peer,
                 command=own,
                 options=options,
                 progress=progress,

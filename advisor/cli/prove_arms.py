@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from advisor.profiles.requested import RequestedProfile
     from advisor.proof.blocks import ArmsProof
     from advisor.proof.command_runner import CommandProcess
-    from advisor.proof.profile import SecondHost
     from advisor.proof.session_runner import Settings
 
 
@@ -21,7 +20,7 @@ def prove_arms(
     workloads: Sequence[str],
     values: Mapping[str, str],
     chosen: Settings,
-    second: SecondHost | None,
+    peer: str | None,
     command: CommandProcess | None,
     reconnect: str | None,
     options: Sequence[str],
@@ -43,7 +42,7 @@ def prove_arms(
                 chosen,
                 values=values,
                 reconnect=reconnect,
-                second=second,
+                peer=peer,
                 command=command,
                 options=options,
                 progress=progress,
@@ -61,7 +60,7 @@ def prove_values(
     workloads: Sequence[str],
     values: Mapping[str, str],
     chosen: Settings,
-    second: SecondHost | None,
+    peer: str | None,
     command: CommandProcess | None,
     reconnect: str | None,
     options: Sequence[str],
@@ -87,7 +86,7 @@ def prove_values(
                 chosen,
                 values=values,
                 reconnect=reconnect,
-                second=second,
+                peer=peer,
                 command=command,
                 options=options,
                 progress=progress,

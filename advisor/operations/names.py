@@ -75,14 +75,12 @@ def list_workload_names() -> Iterable[str]:
     """Return the names of the workloads that ``prove`` and ``bench`` measure."""
     from advisor.proof.workloads import WORKLOADS
 
-    return WORKLOADS
+    return [name for name, workload in WORKLOADS.items() if not workload.is_network]
 
 
 def list_workload_patterns() -> Iterable[str]:
     """Return a pattern for each group of those workloads (``infoscale.*``)."""
-    from advisor.proof.workloads import WORKLOADS
-
-    groups = [name.partition(".")[0] for name in WORKLOADS]
+    groups = [name.partition(".")[0] for name in list_workload_names()]
     return (f"{group}.*" for group in dict.fromkeys(groups) if groups.count(group) > 1)
 
 

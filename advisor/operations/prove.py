@@ -30,8 +30,6 @@ from advisor.proof import profile as proofs
 from advisor.proof.blocks import ArmsProof, kept_values
 from advisor.proof.command_runner import CommandProcess, find_closed_directory
 from advisor.proof.own_command import OwnCommand, parse_metrics
-from advisor.proof.peer import check_destination
-from advisor.proof.profile import SecondHost
 from advisor.proof.records import Proof, claims_for
 from advisor.proof.session_runner import ProgressEvent, Settings
 from advisor.proof.workloads import expand_workloads
@@ -45,17 +43,6 @@ def choose_profile(words: Sequence[str], workloads: Sequence[str] = ()) -> Reque
     asked = load_one(words, only_trusted=True)
     claims_for(workloads)
     return asked
-
-
-def name_second_host(ssh: str | None, address: str | None = None) -> SecondHost | None:
-    """Return the second host of network workloads: ``[USER@]HOST`` for ssh, and the address to measure where it is
-    another one; None for none. Connects to nothing. Raises UsageError."""
-    if ssh is None:
-        if address is not None:
-            raise UsageError("--peer-address belongs to --peer-ssh")
-        return None
-    check_destination(ssh)
-    return SecondHost(ssh, address)
 
 
 COMMAND_SECONDS: Final = 600.0
@@ -147,7 +134,7 @@ def prove_profile(
     values: Mapping[str, str],
     workloads: Sequence[str] = (),
     reconnect: str | None = None,
-    second: SecondHost | None = None,
+    peer: str | None = None,
     command: CommandProcess | None = None,
     options: Sequence[str] = (),
     progress: Callable[[ProgressEvent], None] = lambda _: None,
@@ -166,7 +153,7 @@ def prove_profile(
         settings,
         workloads=workloads,
         reconnect=reconnect,
-        second=second,
+        peer=peer,
         command=command,
         options=options,
         progress=progress,
@@ -179,22 +166,17 @@ def measure_noise(
     settings: Settings,
     workloads: Sequence[str] = (),
     *,
-    second: SecondHost | None = None,
     command: CommandProcess | None = None,
     options: Sequence[str] = (),
     progress: Callable[[ProgressEvent], None] = lambda _: None,
 ) -> Proof:
     """Compare this host with itself: the noise floor, and no invented gain. Changes nothing; needs root only for a disk
-    itself and for a second host. ``command`` (of `choose_command`) is measured in place of fio."""
+    itself. ``command`` (of `choose_command`) is measured in place of fio."""
     if command is not None:
         return proofs.noise_floor(live_host(), (), settings, command=command, options=options, progress=progress)
     claims_for(workloads)
-    if second is not None:
-        need_root()
-    usual = "infoscale.4k-rand-rw50" if settings.target else "net.tcp-64k"
-    return proofs.noise_floor(
-        live_host(), workloads or [usual], settings, second=second, options=options, progress=progress
-    )
+    usual = "infoscale.4k-rand-rw50"
+    return proofs.noise_floor(live_host(), workloads or [usual], settings, options=options, progress=progress)
 
 
 def prove_arms(
@@ -204,7 +186,7 @@ def prove_arms(
     *,
     values: Mapping[str, str],
     reconnect: str | None = None,
-    second: SecondHost | None = None,
+    peer: str | None = None,
     command: CommandProcess | None = None,
     options: Sequence[str] = (),
     progress: Callable[[ProgressEvent], None] = lambda _: None,
@@ -226,7 +208,7 @@ def prove_arms(
         values,
         settings,
         reconnect=reconnect,
-        second=second,
+        peer=peer,
         command=command,
         options=options,
         progress=progress,
@@ -241,7 +223,7 @@ def prove_values(
     *,
     values: Mapping[str, str],
     reconnect: str | None = None,
-    second: SecondHost | None = None,
+    peer: str | None = None,
     command: CommandProcess | None = None,
     options: Sequence[str] = (),
     progress: Callable[[ProgressEvent], None] = lambda _: None,
@@ -260,7 +242,7 @@ def prove_values(
         values,
         settings,
         reconnect=reconnect,
-        second=second,
+        peer=peer,
         command=command,
         options=options,
         progress=progress,

@@ -161,7 +161,6 @@ def values_profile(values: Sequence[WantedValue]) -> Profile:
     # How a gain of the values is shown: by the claims of the profiles that set them, else by the usual workload.
     declared = [profile.proof for profile in _setting(values, library) if profile.proof is not None]
     claims = tuple(dict.fromkeys(claim for one in declared for claim in one.claims))[:MAX_CLAIMS]
-    is_network = all(one.tunable.startswith(("sysctl:net.", "link:", "llt:")) for one in values)
     ones = [parse_tunable(one.tunable) for one in values]
     toggle = max(toggle_needed(one.takes_effect, one.risk) for one in ones)
     return Profile(
@@ -175,7 +174,7 @@ def values_profile(values: Sequence[WantedValue]) -> Profile:
         guards=tuple(dict.fromkeys(guard for profile in _setting(values, library) for guard in profile.guards)),
         proof=ProofDeclaration(
             toggle=toggle,
-            claims=claims or (("net.tcp-64k",) if is_network else ("infoscale.4k-rand-rw50",)),
+            claims=claims or ("infoscale.4k-rand-rw50",),
             where=declared[0].where if declared else "Where the values act; --workload names what to measure.",
             reconnect="connections"
             if toggle == "T1" and any(one.takes_effect == "new-sockets" for one in ones)

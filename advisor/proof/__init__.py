@@ -8,8 +8,6 @@ The rooms, in the order in which a session walks through them::
     covariates  what else the host was doing (the gate, and the blind contamination check)
     process     a process that is bounded in time and ends with us
     fio         one micro-run: command line, parsed figures
-    peer        the second host: ssh, and one fio there at a time
-    network     one micro-run between two hosts, both ends counted
     path        which way is measured, and whether it carries what an arm says
     schedule    how many pairs, which looks, which significance level, how many bytes
     arms        the change under test: activated, made to act, undone

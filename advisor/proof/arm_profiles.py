@@ -34,7 +34,6 @@ from advisor.proof.path import PathCheck, path_check, require_other_way_in
 from advisor.proof.profile import (
     Ground,
     Means,
-    SecondHost,
     check_unchanged,
     fio_node,
     ground_for,
@@ -182,7 +181,7 @@ def prove_arms(
     settings: Settings,
     *,
     reconnect: str | None = None,
-    second: SecondHost | None = None,
+    peer: str | None = None,
     command: CommandProcess | None = None,
     options: Sequence[str] = (),
     progress: Progress = silent,
@@ -195,8 +194,8 @@ def prove_arms(
     and RefusedError before anything is changed, InterruptedArmsError with the partial result after a signal,
     NotRestoredError where something is not restored.
     """
-    means = Means(second, reconnect, progress, say, command)
-    names = _measurable(workloads, settings, means)
+    means = Means(peer, reconnect, progress, say, command)
+    names = _measurable(workloads, means)
     with _locked_store(host, store, say) as kept:
         facts = scan(host)
         own = [load_one([name], only_trusted=True) for name in arms[1:]]
@@ -224,7 +223,7 @@ def prove_values(
     settings: Settings,
     *,
     reconnect: str | None = None,
-    second: SecondHost | None = None,
+    peer: str | None = None,
     command: CommandProcess | None = None,
     options: Sequence[str] = (),
     progress: Progress = silent,
@@ -237,8 +236,8 @@ def prove_values(
     """
     if asked.profile.proof is not None and not workloads:
         workloads = asked.profile.proof.claims
-    means = Means(second, reconnect, progress, say, command)
-    names = _measurable(workloads, settings, means)
+    means = Means(peer, reconnect, progress, say, command)
+    names = _measurable(workloads, means)
     with _locked_store(host, store, say) as kept:
         facts = scan(host)
         arm = _plan_arm(host, asked, values, settings, facts, kept, means, has_reboots=True)
@@ -261,11 +260,8 @@ def measure_values(
     return _measure_arms(host, [arm], plan, facts, workloads, settings, means, store, options, is_ablation=True)
 
 
-def _measurable(workloads: Sequence[str], settings: Settings, means: Means) -> tuple[str, ...]:
-    if means.command is not None:
-        return (COMMAND_WORKLOAD,)
-    has_target = bool(settings.target)
-    return measurable_claims(workloads, has_target=has_target, has_peer=means.second is not None)
+def _measurable(workloads: Sequence[str], means: Means) -> tuple[str, ...]:
+    return (COMMAND_WORKLOAD,) if means.command is not None else measurable_claims(workloads)
 
 
 @contextlib.contextmanager
@@ -342,9 +338,9 @@ def _measure_arms(
 ) -> ArmsProof:
     require_other_way_in(host, facts, union, force=settings.force)
     if means.command is None:
-        ground, loads = ground_for(host, workloads, settings, means.second), [get_workload(name) for name in workloads]
+        ground, loads = ground_for(host, settings, means.peer), [get_workload(name) for name in workloads]
     else:
-        ground, loads = ground_for_command(means.command), [command_pattern(means.command.command)]
+        ground, loads = ground_for_command(means.command, means.peer), [command_pattern(means.command.command)]
     hidden = list[str]()
     ablation: Ablation | None = None
     if is_ablation:
@@ -398,7 +394,6 @@ def _measure_arms(
             gate=gate,
             forced=bool(gate.busy),
             notes=tuple(dict.fromkeys(notes)),
-            peer_ssh=target.peer_ssh,
             peer_address=target.peer_address,
             options=tuple(options),
             command=None if means.command is None else means.command.command,

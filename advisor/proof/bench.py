@@ -102,11 +102,14 @@ def bench(
 
 
 def require_workloads(workloads: Sequence[str]) -> tuple[str, ...]:
-    """The names, each once. Raises UnknownWorkloadError, and UsageError for one that needs a second host."""
+    """The names, each once. Raises UnknownWorkloadError, and UsageError for one over the network."""
     found = {name: get_workload(name) for name in workloads}
     for name, workload in found.items():
         if workload.is_network:
-            raise UsageError(f"{name} runs between two hosts; a series is measured on this one alone")
+            raise UsageError(
+                f"{name}: the network is measured by a command of yours",
+                hint="--command 'iperf3 -c HOST -t 2 -J' --metric json:.end.sum_received.bits_per_second",
+            )
     return tuple(found)
 
 

@@ -16,7 +16,6 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from advisor.errors import RefusedError
 from advisor.host.numbers import is_count
 from advisor.observe.load import DIRECTIONS
 from advisor.proof.interrupt import Stop
@@ -39,14 +38,6 @@ NULL_BYTES = 1 << 30
 
 
 _NOWHERE: Mapping[str, Area] = {}
-
-
-@runtime_checkable
-class RunsNetwork(Protocol):
-    """A runner that has a peer, for the workloads that run between two hosts."""
-
-    def run_network(self, job: FioJob, stop: Stop) -> tuple[RunFigures, str]:
-        """One run with both ends: the figures, and both reports as one JSON text. Raises as `run_fio` does."""
 
 
 @runtime_checkable
@@ -187,10 +178,6 @@ def run_fio(
 
     Raises FioError for a run that does not count, ScratchChangedError, FioMissingError and StoppedError.
     """
-    if job.workload.is_network:
-        if not isinstance(runner, RunsNetwork):
-            raise RefusedError(f"{job.workload.name} needs a second host", hint="--peer-ssh HOST names it")
-        return runner.run_network(job, stop)
     if isinstance(runner, RunsCommand) and not job.workload.sections:
         return runner.run_command(stop)
     timeout = job.seconds + GRACE_SECONDS + SECONDS_PER_THREAD * sum(one.jobs for one in job.workload.sections)

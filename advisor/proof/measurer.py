@@ -236,7 +236,7 @@ class Measurer:
 def _is_disturbable(run: FioRun) -> bool:
     """Whether others can get in its way: fio's null engine touches nothing."""
     workload = get_measured(run.workload)
-    return workload.needs_scratch or workload.is_network or not workload.sections
+    return workload.needs_scratch or not workload.sections
 
 
 class MeasurePace:

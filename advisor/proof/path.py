@@ -1,4 +1,4 @@
-"""The way that is measured: which peer, over which link, and whether it carries what an arm says it should.
+"""The way that is measured: over which link, and whether it carries what an arm says it should.
 
 A change of links is only worth measuring where the path to the other end goes over them and carries the new size:
 TCP shows no mismatch, it stalls or shrinks its segments, and a figure from such an arm says nothing about the profile.
@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from advisor.errors import CommandError, RefusedError, UsageError
+from advisor.errors import CommandError, RefusedError
 from advisor.facts.host_facts import Facts
 from advisor.host import Host
 from advisor.planning.records import Plan
-from advisor.proof.interrupt import Stop
-from advisor.proof.peer import PeerError, SecondHostPeer, Ssh, check_destination
 from advisor.proof.records import Arm
 from advisor.proof.target import MeasuredTarget
-from advisor.reach import Passed, Peers, await_gate, gate, named_peers, peers_of, read_peer_facts, up_links
-from advisor.reach.addresses import resolve, scope_of
+from advisor.reach import Passed, Peers, await_gate, gate, peers_of, up_links
 from advisor.reach.records import Peer as Other
 from advisor.transaction.reachability import links_at_risk
 
@@ -33,66 +29,6 @@ LINK_SECONDS: Final = 30.0
 _PAUSE_SECONDS: Final = 0.1
 _LARGEST_PACKET_BYTES: Final = 65535
 _STORAGE: Final = frozenset({"nfs", "iscsi", "nvme"})
-
-
-def find_peer(host: Host, ssh: Ssh, destination: str, address: str | None, stop: Stop) -> SecondHostPeer:
-    """The second host, asked over ssh whether fio is there.
-
-    ``address`` is where it is measured; without it, the one that ssh connects to. Raises UsageError for names that
-    mean no host, RefusedError with the command that helps where it cannot do its part.
-    """
-    check_destination(destination)
-    try:
-        where = resolve(address or ssh.host_name(destination))
-    except PeerError as error:
-        raise RefusedError(f"--peer-ssh {error.message}", hint=error.hint) from error
-    if scope_of(where) is not None:
-        raise UsageError(f"--peer-address {where}: fio takes no address with a link", hint="give a global address")
-    (asked, left) = _find_address(host, str(where))
-    if asked is None or asked.link is None:
-        raise RefusedError(left or f"no route leads to {where}", hint=f"ip route get {where}")
-    source = _source_address(str(where))
-    if asked.link == "lo" or source == str(where):
-        raise RefusedError(
-            f"{where} is an address of this host itself: nothing crosses a wire", hint="--peer-ssh names a second host"
-        )
-    try:
-        version = ssh.version_there(destination, stop)
-    except PeerError as error:
-        raise RefusedError(f"--peer-ssh {error.message}", hint=error.hint) from error
-    return SecondHostPeer(destination, str(where), source, asked.link, version)
-
-
-def _find_address(host: Host, address: str) -> tuple[Other | None, str | None]:
-    found = named_peers(host, read_peer_facts(host), [address])
-    return next(iter(found.asked), None), next((one.why for one in found.unprobeable), None)
-
-
-def _source_address(address: str) -> str:
-    """This host's own address towards that one: connecting a datagram socket sends nothing."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    try:
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((address, 9))
-            return str(probe.getsockname()[0])
-    except OSError as error:
-        raise RefusedError(f"{address}: {error.strerror}", hint=f"ip route get {address}") from error
-
-
-def peer_target(peer: SecondHostPeer) -> MeasuredTarget:
-    """What stands in a session for the storage where there is none: nothing is written anywhere."""
-    return MeasuredTarget(
-        path=f"peer {peer.address}" + (f" over {peer.link}" if peer.link else ""),
-        file_system=f"{peer.fio_version} there",
-        mount_point="",
-        source=peer.ssh,
-        device=None,
-        is_network=True,
-        size_bytes=0,
-        free_bytes=0,
-        peer_ssh=peer.ssh,
-        peer_address=peer.address,
-    )
 
 
 class PathCheck:
@@ -135,7 +71,7 @@ def path_check(
 ) -> PathCheck | None:
     """The check for a plan that interrupts links; ``None`` where it does not.
 
-    Who is asked: the peer of a network workload, else the storage servers behind these links. Raises RefusedError
+    Who is asked: the peer of ``--peer``, else the storage servers behind these links. Raises RefusedError
     where the measured peer is not reached over them, or does not answer even now.
     """
     links = links_at_risk(plan)
@@ -146,7 +82,7 @@ def path_check(
     outside = next((one for one in found.unprobeable if one.role == "named"), None)
     if outside is not None:
         raise RefusedError(
-            f"--peer-address {outside.what}: {outside.why}: the effect of this profile cannot show there",
+            f"--peer {outside.what}: {outside.why}: the effect of this profile cannot show there",
             hint="name the peer's address on the link that is changed, or choose the links with --set links=",
         )
     now = gate(Peers(tuple(peer for peer in found.asked if _is_measured(peer, target))))

@@ -11,7 +11,7 @@ import resource
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -57,20 +57,6 @@ class FioRunner(Protocol):
     ) -> EndedProcess: ...
 
 
-class Running:
-    """A process that was started, until `finish`."""
-
-    def __init__(self, process: subprocess.Popen[bytes], cpu_before: float) -> None:
-        self._process = process
-        self._cpu_before = cpu_before
-
-    def finish(self, *, timeout: float, stop: Stop, meanwhile: Callable[[], None] = lambda: None) -> EndedProcess:
-        """Wait for its end. ``timeout`` in seconds is hard; ``meanwhile`` is called about ten times a second."""
-        out, err, timed_out = _wait_for_end(self._process, timeout, stop, meanwhile)
-        cpu_seconds = _children_cpu_seconds() - self._cpu_before
-        return EndedProcess(self._process.returncode, _decode_output(out), _decode_output(err), timed_out, cpu_seconds)
-
-
 class FioProcess:
     """The real runner: the program on the search path, in a session of its own, with nothing on standard input."""
 
@@ -82,12 +68,6 @@ class FioProcess:
     ) -> EndedProcess:
         """Run it. ``timeout`` in seconds is hard: SIGTERM, then SIGKILL to the whole group. It inherits the
         descriptors ``keep_open``."""
-        with self.started(argv, cwd=cwd, keep_open=keep_open) as running:
-            return running.finish(timeout=timeout, stop=stop)
-
-    @contextlib.contextmanager
-    def started(self, argv: Sequence[str], *, cwd: str, keep_open: Sequence[int] = ()) -> Iterator[Running]:
-        """Start it; when the block ends, so does the whole group."""
         program = find_program(argv[0], self._search_path)
         if isinstance(program, Missing):
             raise FioMissingError(program.why, hint=f"install the package {_PACKAGES.get(argv[0], argv[0])}")
@@ -107,15 +87,15 @@ class FioProcess:
             raise FioError(f"{program} did not start: {os.strerror(error.errno or 0)}") from error
         with process:
             try:
-                yield Running(process, cpu_before)
+                out, err, timed_out = _wait_for_end(process, timeout, stop)
             finally:
                 if process.poll() is None:
                     _end_group(process)
+        cpu_seconds = _children_cpu_seconds() - cpu_before
+        return EndedProcess(process.returncode, _decode_output(out), _decode_output(err), timed_out, cpu_seconds)
 
 
-def _wait_for_end(
-    process: subprocess.Popen[bytes], timeout: float, stop: Stop, meanwhile: Callable[[], None]
-) -> tuple[bytes, bytes, bool]:
+def _wait_for_end(process: subprocess.Popen[bytes], timeout: float, stop: Stop) -> tuple[bytes, bytes, bool]:
     deadline = time.monotonic() + timeout
     while True:
         stop.check()
@@ -123,7 +103,6 @@ def _wait_for_end(
             out, err = process.communicate(timeout=POLL_SECONDS)
             return out, err, False
         except subprocess.TimeoutExpired:
-            meanwhile()
             if time.monotonic() > deadline:
                 out, err = _end_group(process)
                 return out, err, True

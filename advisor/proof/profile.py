@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -18,10 +19,7 @@ from advisor.profiles.requested import RequestedProfile, load_one
 from advisor.proof.arms import Reconnect
 from advisor.proof.command_runner import CommandProcess
 from advisor.proof.fio import FioProcess
-from advisor.proof.interrupt import caught_signals
-from advisor.proof.network import NetworkFio
-from advisor.proof.path import PathCheck, find_peer, path_check, peer_target, require_other_way_in
-from advisor.proof.peer import Ssh
+from advisor.proof.path import PathCheck, path_check, require_other_way_in
 from advisor.proof.records import (
     Arm,
     ArmSetting,
@@ -43,13 +41,10 @@ from advisor.transaction.rollback import recover_unfinished
 from advisor.transaction.trial import Trial, run_trial
 
 RECONNECT_SECONDS = 60.0
-
-
-class SecondHost(msgspec.Struct, frozen=True):
-    """The peer as the user names it: ``[USER@]HOST`` for ssh, and the address to measure where it is another one."""
-
-    ssh: str
-    address: str | None = None
+NETWORK_COMMAND: Final = (
+    "advisor prove PROFILE --command 'iperf3 -c PEER -t 2 -J' --metric"
+    " json:.end.sum_received.bits_per_second:higher:bit/s --peer PEER, with iperf3 -s running on that host"
+)
 
 
 class ProfileToggle:
@@ -105,7 +100,7 @@ def check_unchanged(placed: Mapping[str, str | Missing], running: Trial) -> None
 class Means(msgspec.Struct, frozen=True):
     """What the user permits and names in addition to the settings."""
 
-    second: SecondHost | None
+    peer: str | None
     reconnect: str | None
     progress: Progress
     say: Callable[[str], None]
@@ -119,24 +114,13 @@ class Ground(msgspec.Struct, frozen=True):
     runner: FioProcess
 
 
-def ground_for(host: Host, claims: Sequence[str], settings: Settings, second: SecondHost | None) -> Ground:
-    """Target and runner for these workloads, the peer asked and tried. Raises UsageError and RefusedError."""
-    workloads = [get_workload(name) for name in claims]
-    has_target = bool(settings.target)
-    target = read_target(host, settings.target) if has_target else None
-    if second is None:
-        assert target is not None, "without a peer only what has a target is measured"
-        return Ground(target, FioProcess())
-    with caught_signals() as stop:
-        peer = find_peer(host, Ssh(), second.ssh, second.address, stop)
-        runner = NetworkFio(host, peer, Ssh())
-        runner.check(workloads, stop)
-    if target is None:
-        return Ground(peer_target(peer), runner)
-    return Ground(msgspec.structs.replace(target, peer_ssh=peer.ssh, peer_address=peer.address), runner)
+def ground_for(host: Host, settings: Settings, peer: str | None = None) -> Ground:
+    """Target and runner of workloads on storage; ``peer`` is asked about the path. Raises UsageError and
+    RefusedError."""
+    return Ground(msgspec.structs.replace(read_target(host, settings.target), peer_address=peer), FioProcess())
 
 
-def ground_for_command(command: CommandProcess) -> Ground:
+def ground_for_command(command: CommandProcess, peer: str | None = None) -> Ground:
     """Where a command of the user's own measures: nothing is known of what it touches, so that no disk is watched."""
     own = command.command
     target = MeasuredTarget(
@@ -148,27 +132,18 @@ def ground_for_command(command: CommandProcess) -> Ground:
         is_network=True,
         size_bytes=0,
         free_bytes=0,
+        peer_address=peer,
     )
     return Ground(target, command)
 
 
-def measurable_claims(
-    names: Sequence[str], *, has_target: bool, has_peer: bool, are_chosen: bool = True
-) -> tuple[str, ...]:
-    """The workloads that can run: those over the network with a peer, the others with a target.
-
-    Of the claims of a profile the others are left out; one that the user named himself is missed. Raises UsageError.
-    """
-    left = [name for name in names if not (has_peer if get_workload(name).is_network else has_target)]
+def measurable_claims(names: Sequence[str], *, are_chosen: bool = True) -> tuple[str, ...]:
+    """The workloads on storage. Of the claims of a profile those over the network are left out; one that the user named
+    himself is missed. Raises UsageError with the command that measures it."""
+    left = [name for name in names if get_workload(name).is_network]
     if left and (are_chosen or len(left) == len(names)):
-        option = "--peer-ssh HOST" if get_workload(left[0]).is_network else "--target DIR"
-        raise UsageError(f"{left[0]} is measured with {option}", hint=f"give {option}, or another --workload")
-    found = tuple(name for name in names if name not in left)
-    for is_network, is_given, option in ((True, has_peer, "--peer-ssh"), (False, has_target, "--target")):
-        if is_given and not any(get_workload(name).is_network == is_network for name in found):
-            example = "net.tcp-64k" if is_network else "infoscale.64k-seq-rw50"
-            raise UsageError(f"{option}: no workload uses it", hint=f"leave it out, or add --workload {example}")
-    return found
+        raise UsageError(f"{left[0]}: the network is measured by a command of yours", hint=NETWORK_COMMAND)
+    return tuple(name for name in names if name not in left)
 
 
 def noise_floor(
@@ -176,12 +151,11 @@ def noise_floor(
     workloads: Sequence[str],
     settings: Settings,
     *,
-    second: SecondHost | None = None,
     command: CommandProcess | None = None,
     options: Sequence[str] = (),
     progress: Progress = silent,
 ) -> Proof:
-    """`self_test` on a target, between two hosts, or both; or of a command of the user's own."""
+    """`self_test` on a target, or of a command of the user's own."""
     if command is not None:
         ground = ground_for_command(command)
         return self_test(
@@ -194,11 +168,15 @@ def noise_floor(
             options=options,
             progress=progress,
         )
-    has_target = bool(settings.target)
-    claims = measurable_claims(workloads, has_target=has_target, has_peer=second is not None)
-    ground = ground_for(host, claims, settings, second)
+    ground = ground_for(host, settings)
     return self_test(
-        host, claims, settings, runner=ground.runner, target=ground.target, options=options, progress=progress
+        host,
+        measurable_claims(workloads),
+        settings,
+        runner=ground.runner,
+        target=ground.target,
+        options=options,
+        progress=progress,
     )
 
 
@@ -210,7 +188,7 @@ def prove_profile(
     *,
     workloads: Sequence[str] = (),
     reconnect: str | None = None,
-    second: SecondHost | None = None,
+    peer: str | None = None,
     command: CommandProcess | None = None,
     options: Sequence[str] = (),
     progress: Progress = silent,
@@ -219,8 +197,8 @@ def prove_profile(
 ) -> Proof:
     """Measure a profile on this host and judge it; ``workloads`` replace the profile's own claims.
 
-    ``options`` are recorded, as the words that repeat the call. ``second`` is the peer of network workloads; where only
-    such are measured, ``settings.target`` may be empty.
+    ``options`` are recorded, as the words that repeat the call. ``peer`` is the address that is asked whether
+    the path carries the MTU of each arm.
     ``reconnect`` is a command that reconnects or remounts after each toggle. Raises what planning, `run_trial` and
     `prove` raise.
     """
@@ -231,12 +209,7 @@ def prove_profile(
         raise UsageError(f"profile {profile.name} does not say how it is proven", hint="it has no [proof] table")
     claims: tuple[str, ...] = ()
     if command is None:
-        claims = measurable_claims(
-            workloads or profile.proof.claims,
-            has_target=bool(settings.target),
-            has_peer=second is not None,
-            are_chosen=bool(workloads),
-        )
+        claims = measurable_claims(workloads or profile.proof.claims, are_chosen=bool(workloads))
     kept = store or Store()
     with kept.hold_lock():
         refuse_while_one_waits(kept)
@@ -247,7 +220,7 @@ def prove_profile(
             plan_profiles(host, [asked], values, runtime_only=True, store=kept, facts=facts, foresees=False)
         )
         require_changes(plan, profile)
-        means = Means(second, reconnect, progress, say, command)
+        means = Means(peer, reconnect, progress, say, command)
         return measure_profile(host, asked, plan, facts, claims, settings, means, kept, options)
 
 
@@ -269,11 +242,11 @@ def measure_profile(
     own_class = toggle_class(profile.proof.toggle, plan.changes) if profile.proof is not None else "T0"
     require_other_way_in(host, facts, plan, force=settings.force)
     if means.command is None:
-        ground = ground_for(host, claims, settings, means.second)
+        ground = ground_for(host, settings, means.peer)
         loads = [get_workload(name) for name in measured_workloads(subject)]
         hidden = require_visible(host, plan, ground.target, loads)
     else:
-        ground, hidden = ground_for_command(means.command), ()
+        ground, hidden = ground_for_command(means.command, means.peer), ()
     hook = reconnect_hook(host, means.reconnect)
     # without that permission the session is refused anyway
     path = path_check(host, facts, plan, ground.target, means.say) if settings.allow_link_flap else None

@@ -61,7 +61,6 @@ def laxer_than_needed(profile: Profile) -> tuple[str, ToggleClass] | None:
 def find_unseen(host: Host, plan: Plan, target: MeasuredTarget, workloads: Sequence[Pattern]) -> list[tuple[str, str]]:
     """The tunables of a plan whose effect cannot show in this session, each with the reason."""
     below = stack_of(host, target.device) if target.device else frozenset()
-    over_network = target.is_network or any(one.is_network for one in workloads)
     found = []
     for change in plan.changes:
         cached = _page_cache_reason(change.tunable, workloads)
@@ -71,7 +70,7 @@ def find_unseen(host: Host, plan: Plan, target: MeasuredTarget, workloads: Seque
         elif device is not None and device not in below and not is_opaque(target, below):
             where = target.device or target.source or target.path
             found.append((change.tunable, f"{device} is not below {target.path} ({where})"))
-        elif change.tunable.startswith(_NETWORK) and not over_network:
+        elif change.tunable.startswith(_NETWORK) and not target.is_network:
             found.append((change.tunable, f"{target.path} is local: nothing of it crosses the network"))
     return found
 
@@ -131,7 +130,7 @@ def _target_hint(why: str) -> str:
         return "--workload buffered.seq-1m-r100 reads through an empty page cache"
     if "not below" in why:
         return "--target takes a directory on the device that is changed; --set chooses other devices"
-    return "--target takes a directory that is mounted over the network; --peer-ssh HOST measures between two hosts"
+    return "--target takes a directory that is mounted over the network; or --command 'iperf3 -c PEER -t 2 -J'"
 
 
 def stack_of(host: Host, device: str) -> frozenset[str]:

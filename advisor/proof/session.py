@@ -66,8 +66,8 @@ def require_measurable(
                 f"{subject.profile} acts on new sockets, sessions or mounts only, and nothing reconnects them "
                 "between the arms: a measurement would compare the old state with itself"
             ),
-            hint="--reconnect COMMAND renews them at every toggle; or measure between two hosts:"
-            " --peer-ssh HOST --workload net.tcp-64k",
+            hint="--reconnect COMMAND renews them at every toggle; or --command CMD, a benchmark that connects anew"
+            " in each run",
         )
     if toggle.toggle_class == "T2" and not settings.allow_link_flap:
         raise RefusedError(
@@ -85,11 +85,9 @@ def require_measurable(
 
 
 def reconnects_itself(subject: ProofSubject) -> bool:
-    """Whether each run of every workload opens sockets of its own: then a change of class T1 acts without a hook.
-
-    A command does, as each run is a new process; what of class T1 is not of sockets is refused before.
-    """
-    return subject.command is not None or all(get_measured(name).is_network for name in measured_workloads(subject))
+    """Whether each run opens sockets of its own, as that of a command does: then a change of class T1 acts without a
+    hook. Of class T1, all but sockets is refused before."""
+    return subject.command is not None
 
 
 def plan_session(host: Host, subject: ProofSubject, toggle: Toggle, settings: Settings) -> Schedule:
@@ -154,7 +152,7 @@ def prove(
     """Measure a change in interleaved pairs and judge it. ``values`` are what differs between the arms, ``options`` the
     words that repeat the call, both for the record.
 
-    ``target`` is given where it is not a directory alone (a peer, `advisor.proof.path`), with a runner that has it.
+    ``target`` is given where it is not a directory alone, with a runner that has it.
     ``toggle`` activates the arms and reads every tunable back; ``reconnect`` is called after it for changes that
     act on new sockets or mounts only. Raises RefusedError before anything is changed, InterruptedProofError with the
     partial result after a signal, NotRestoredError where arm A could not be restored.
@@ -190,7 +188,6 @@ def prove(
             self_test=settings.self_test,
             attempts=settings.attempts,
             notes=(*layout_notes(host, target, plan), *notes),
-            peer_ssh=target.peer_ssh,
             peer_address=target.peer_address,
             judged_by="pair",
             options=tuple(options),

@@ -48,8 +48,7 @@ class MeasuredTarget(msgspec.Struct, frozen=True):
     """Where the scratch file will be. ``device`` is the kernel name in diskstats, ``None`` where there is no
     block device; ``size_bytes`` and ``free_bytes`` are the file system's, ``free_bytes`` as an ordinary user's.
 
-    Where a second host takes part, ``peer_ssh`` is what ssh calls it and ``peer_address`` what is measured; without
-    local storage, `advisor.proof.path.peer_target` stands in.
+    ``peer_address`` is a host that is asked whether the path to it carries the MTU of an arm.
     """
 
     path: str
@@ -60,7 +59,6 @@ class MeasuredTarget(msgspec.Struct, frozen=True):
     is_network: bool
     size_bytes: int
     free_bytes: int
-    peer_ssh: str | None = None
     peer_address: str | None = None
 
 

@@ -118,7 +118,7 @@ class PatternLoad:
         self._workload = get_workload(pattern.workload)
         if self._workload.is_network:
             raise UsageError(
-                f"--workload {pattern.workload}: a search has no second host",
+                f"--workload {pattern.workload}: the network is measured by a command of yours",
                 hint="--command 'iperf3 -c HOST -t 5 -J' --metric json:.end.sum_received.bits_per_second",
             )
         self._settings = Settings(

@@ -141,6 +141,7 @@ FIO_NET = "fio(1), ioengine=net"
 
 
 def _network_patterns() -> list[Pattern]:
+    """What earlier versions measured between two hosts: their results are read."""
     shapes: tuple[tuple[Protocol, int, str], ...] = (
         ("tcp", 64, "one TCP connection, 64 KiB writes"),
         ("udp", 8, "8 KiB UDP datagrams"),
@@ -295,7 +296,7 @@ def expand_workloads(patterns: Iterable[str]) -> tuple[str, ...]:
             continue
         names = [name for name in WORKLOADS if fnmatchcase(name, pattern)]
         names = [name for name in names if not name.endswith(_DEPTH_VARIANT) or _DEPTH_VARIANT in pattern]
-        names = [name for name in names if WORKLOADS[name].needs_scratch or WORKLOADS[name].is_network]
+        names = [name for name in names if WORKLOADS[name].needs_scratch]
         if not names:
             raise UsageError(f"--workload {pattern}: no workload matches", hint="advisor bench --help lists the groups")
         found.update(dict.fromkeys(names))

@@ -183,13 +183,10 @@ def _words_again(result: ArmsProof) -> Iterable[str]:
         yield from ("advisor", "prove", *map(shell_quote, session.ablation.asked), "--ablate")
     else:
         yield from ("advisor", "prove", f"--arms={','.join(result.arms)}")
-    if session.command is not None:
-        pass
-    elif session.peer_ssh is None or session.schedule.scratch_bytes:
+    if session.command is None:
         yield f"--target={shell_quote(session.target)}"
-    if session.peer_ssh is not None:
-        yield f"--peer-ssh={shell_quote(session.peer_ssh)}"
-        yield f"--peer-address={shell_quote(session.peer_address or '')}"
+    if session.peer_address is not None:
+        yield f"--peer={shell_quote(session.peer_address)}"
     for name in session.workloads if session.command is None else ():
         yield f"--workload={shell_quote(name)}"
     if session.schedule.mode != "default":

@@ -432,11 +432,10 @@ def _words_of_command(proof: Proof) -> Iterable[str]:
     session = proof.session
     yield from ("advisor", "prove")
     yield from ("--self-test",) if session.self_test else map(shell_quote, proof.words or (proof.profile,))
-    if session.subject.command is None and (session.peer_ssh is None or session.schedule.scratch_bytes):
+    if session.subject.command is None:
         yield from place_options(session)
-    if session.peer_ssh is not None:
-        yield f"--peer-ssh={shell_quote(session.peer_ssh)}"
-        yield f"--peer-address={shell_quote(session.peer_address or '')}"
+    if session.peer_address is not None:
+        yield f"--peer={shell_quote(session.peer_address)}"
     for name in dict.fromkeys(claim.name for claim in proof.workloads):
         if name not in OWN_WORKLOADS:
             yield f"--workload={shell_quote(name)}"

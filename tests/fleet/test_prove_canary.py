@@ -143,7 +143,7 @@ def test_the_profile_is_sent_and_a_busy_canary_is_a_refusal_with_its_reason() ->
         # A file of that name on the canary is not the one to be proven.
         found.give("node01", "etc/canary-mtu.toml", PROFILE.format(mtu=1400))
         found.prove("node01", refused("the host is busy: PSI cpu some 34 %", 3, "--force measures all the same"), 3)
-        options = ("--quick", "--force", "--allow-link-flap", "--peer-ssh", "root@192.0.2.1")
+        options = ("--quick", "--force", "--allow-link-flap")
         done = found.apply(*options, code=3)
         assert done["message"] == (
             "node01: the proof was refused: the host is busy: PSI cpu some 34 % (--force measures all the same)"
@@ -152,7 +152,7 @@ def test_the_profile_is_sent_and_a_busy_canary_is_a_refusal_with_its_reason() ->
         for file in ("came.toml", "proven.toml"):
             assert found.read("node01", file) == PROFILE.format(mtu=9000)
         *_, proven = (line for line in found.read("node01", "calls").splitlines() if line.startswith("prove"))
-        assert proven.endswith("--target=/srv --quick --force --allow-link-flap --peer-ssh=root@192.0.2.1 --json")
+        assert proven.endswith("--target=/srv --quick --force --allow-link-flap --json")
         assert mtus(found.hosts) == [1500]
         # Nothing of what was sent stays there.
         assert found.hosts.shell("node01", "ls -d /run/advisor* /tmp/advisor* 2>/dev/null", check=False) == ""
@@ -345,7 +345,7 @@ def test_what_a_profile_inherits_goes_with_it_and_values_need_no_file(tmp_path: 
             ("/srv", "--command=./load.sh", "--metric=time"),
             ("--directory=/srv", "--command=./load.sh", "--metric=time"),
         ),
-        (("-", "--peer-ssh=h"), ("--peer-ssh=h",)),
+        (("-", "--command=iperf3", "--metric=time"), ("--command=iperf3", "--metric=time")),
         (("-", "--metric=time", "--live", "--yes"), ("--metric=time", "--live", "--yes")),
     ],
 )
@@ -358,12 +358,11 @@ def test_the_directory_is_for_fio_or_for_the_command(options: tuple[str, ...], p
     ("options", "said"),
     [
         (("--quick",), "--quick belongs to --prove-canary"),
-        (("--peer-ssh", "h"), "--peer-ssh belongs to --prove-canary"),
+        (("--peer-ssh", "h"), "--peer-ssh: was removed"),
         (("--live",), "--live belongs to --prove-canary"),
         (("--prove-canary", "/srv", "--live"), "--live measures no directory"),
         (("--prove-canary", "-", "--quick"), "nothing to measure on"),
         (("--prove-canary", "/srv", "--command", "true"), "--command needs --metric"),
-        (("--prove-canary", "/srv", "--peer-ssh=-oX"), "is not [USER@]HOST"),
     ],
 )
 def test_options_of_a_proof_that_cannot_be_are_refused_before_anybody_is_asked(

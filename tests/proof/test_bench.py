@@ -134,7 +134,7 @@ def test_a_round_that_others_disturbed_is_repeated_and_kept(fake_fio: FakeFio, d
 def test_what_cannot_be_measured_is_refused_before_anything(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     with pytest.raises(UnknownWorkloadError):
         measure(fake_fio, host, disk, "nonsense")
-    with pytest.raises(UsageError, match="two hosts"):
+    with pytest.raises(UsageError, match="a command of yours"):
         measure(fake_fio, host, disk, "net.tcp-64k")
     with pytest.raises(RefusedError, match="stay free"):
         measure(fake_fio, host, disk, keep=Keep(1 << 60, 0.0))

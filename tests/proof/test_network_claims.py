@@ -1,4 +1,4 @@
-"""What may be claimed between two hosts, what guards it, and what is refused."""
+"""What was claimed between two hosts by earlier versions, and is refused now with the command that measures it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ import msgspec
 import pytest
 
 from advisor.errors import RefusedError, UsageError
-from advisor.host import Host
-from advisor.proof import fio
-from advisor.proof.interrupt import Stop
 from advisor.proof.metrics import RunFigures
+from advisor.proof.own_command import OwnCommand, parse_metrics
 from advisor.proof.profile import measurable_claims
-from advisor.proof.records import Claim, Guardrail, ProofSubject, resolve_subject
+from advisor.proof.records import Claim, Guardrail, ProofSubject, command_subject, resolve_subject
 from advisor.proof.schedule import MODES
 from advisor.proof.session import reconnects_itself, require_measurable
+from advisor.proof.target import MeasuredTarget
 from advisor.proof.verdict import decide_session
-from advisor.proof.workloads import get_workload
 from advisor.report.proof import proof_text
 from tests.cli.inside import call_inside
 
@@ -73,63 +71,37 @@ def test_more_that_arrives_is_no_gain_where_more_is_lost(share: float, verdict: 
     assert proof.verdict == verdict
     assert proof.is_gain == (verdict == "gain")
     text = proof_text(proof, width=100, color=False)
-    assert "--peer-ssh=node2 --peer-address=192.0.2.2" in text
     assert ("delivered" in text.partition("\n\n")[0]) == (verdict == "gain-with-cost")
 
 
-@pytest.mark.parametrize(
-    ("has_target", "has_peer", "expected"),
-    [(True, False, (STORAGE,)), (False, True, (TCP,)), (True, True, (STORAGE, TCP))],
-)
-def test_of_a_profile_s_claims_those_are_measured_that_can_be(
-    has_target: bool, has_peer: bool, expected: tuple[str, ...]
-) -> None:
-    assert measurable_claims((STORAGE, TCP), has_target=has_target, has_peer=has_peer, are_chosen=False) == expected
+def test_of_a_profile_s_claims_those_on_storage_are_measured() -> None:
+    assert measurable_claims((STORAGE, TCP), are_chosen=False) == (STORAGE,)
 
 
-@pytest.mark.parametrize(
-    ("names", "has_target", "has_peer", "words"),
-    [
-        ((TCP,), True, False, "--peer-ssh"),
-        ((STORAGE,), False, True, "--target"),
-        ((STORAGE, TCP), True, False, "--peer-ssh"),
-        ((STORAGE,), True, True, "--peer-ssh: no workload"),
-        ((TCP,), True, True, "--target: no workload"),
-    ],
-)
-def test_a_workload_that_is_asked_for_is_not_left_out_in_silence(
-    names: tuple[str, ...], has_target: bool, has_peer: bool, words: str
-) -> None:
-    with pytest.raises(UsageError, match=words):
-        measurable_claims(names, has_target=has_target, has_peer=has_peer)
+@pytest.mark.parametrize(("names", "are_chosen"), [((TCP,), False), ((STORAGE, TCP), True)])
+def test_a_workload_that_is_asked_for_is_not_left_out_in_silence(names: tuple[str, ...], *, are_chosen: bool) -> None:
+    with pytest.raises(UsageError) as caught:
+        measurable_claims(names, are_chosen=are_chosen)
+    assert "--command 'iperf3" in (caught.value.hint or "")
 
 
 def test_new_sockets_in_each_run_make_a_change_of_class_t1_act(fake_fio: FakeFio, disk: Path) -> None:
     toggle = SpeedToggle(fake_fio, 1.3, toggle_class="T1")
-    assert reconnects_itself(resolved(TCP, UDP))
-    assert not reconnects_itself(resolved(TCP, STORAGE))
-    from advisor.proof.target import MeasuredTarget
-
-    target = MeasuredTarget("peer", "fio", "", "", None, True, 0, 0)
-    require_measurable(resolved(TCP), toggle, target, settings(disk), can_reconnect=True)
+    assert reconnects_itself(command_subject("p", OwnCommand(("true",), parse_metrics(["time"]), "/")))
+    assert not reconnects_itself(resolved(STORAGE))
+    target = MeasuredTarget("/srv", "nfs4", "/srv", "server:/srv", None, True, 0, 0)
     with pytest.raises(RefusedError, match="compare the old state with itself") as caught:
-        require_measurable(resolved(TCP, STORAGE), toggle, target, settings(disk), can_reconnect=False)
+        require_measurable(resolved(STORAGE), toggle, target, settings(disk), can_reconnect=False)
     assert caught.value.exit_code == 3
     assert "--reconnect" in (caught.value.hint or "")
-
-
-def test_without_a_peer_a_network_workload_is_refused(fake_fio: FakeFio, host: Host) -> None:
-    with pytest.raises(RefusedError, match="second host"):
-        fio.run_fio(fake_fio.runner, fio.FioJob(get_workload(TCP), 0.1, 0, 0), None, Stop())
-    assert fake_fio.calls() == []
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
         (["jumbo-frames"], "nothing to measure on"),
-        (["jumbo-frames", "--peer-ssh=-oProxyCommand=x"], "is not [USER@]HOST"),
-        (["jumbo-frames", "--target=/tmp", "--peer-address=192.0.2.1"], "belongs to --peer-ssh"),
+        (["jumbo-frames", "--peer-ssh=node2"], "--peer-ssh: was removed; --command 'iperf3"),
+        (["jumbo-frames", "--target=/tmp", "--workload=net.tcp-64k"], "--command 'iperf3"),
     ],
 )
 def test_a_call_that_makes_no_sense_is_a_usage_error(words: list[str], expected: str) -> None:

@@ -21,9 +21,7 @@ from tests.cli.inside import call_inside
 from tests.facts.storage import Tree
 from tests.trees import host_of, make_tree
 
-DIRECT, BUFFERED, NETWORK = (
-    get_workload(name) for name in ("infoscale.4k-rand-r100", "buffered.seq-1m-r100", "net.tcp-64k")
-)
+DIRECT, BUFFERED = (get_workload(name) for name in ("infoscale.4k-rand-r100", "buffered.seq-1m-r100"))
 
 
 def change(tunable: str, **parts: Any) -> Change:
@@ -123,7 +121,7 @@ def test_what_cannot_show_is_named(device: str, tunables: list[str], hidden: lis
     [
         ("sde", ["block:sdc:scheduler", "block:sdd:scheduler"], "a directory on the device"),
         ("sde", ["block:sde:read_ahead_kb"], "buffered.seq-1m-r100"),
-        ("sde", ["sysctl:net.core.rmem_max", "link:eth0:mtu"], "--peer-ssh"),
+        ("sde", ["sysctl:net.core.rmem_max", "link:eth0:mtu"], "--command"),
         ("md0", ["block:loop0:scheduler"], "a directory on the device"),
     ],
 )
@@ -140,11 +138,9 @@ def test_read_ahead_shows_in_reads_through_the_page_cache() -> None:
     assert require_visible(host, plan("block:sde:read_ahead_kb"), target("sde"), [DIRECT, BUFFERED]) == ()
 
 
-@pytest.mark.parametrize("parts", [{"is_network": True}, {}])
-def test_the_network_shows_over_the_network(parts: dict[str, bool]) -> None:
-    workloads = [DIRECT] if parts else [NETWORK]
-    found = require_visible(storage().host(), plan("sysctl:net.ipv4.tcp_rmem"), target("sde", **parts), workloads)
-    assert found == ()
+def test_the_network_shows_over_the_network() -> None:
+    mounted = target("sde", is_network=True)
+    assert require_visible(storage().host(), plan("sysctl:net.ipv4.tcp_rmem"), mounted, [DIRECT]) == ()
 
 
 @pytest.mark.parametrize("source", ["/dev/vx/dsk/datadg/vol1", "/dev/drbd0"])
