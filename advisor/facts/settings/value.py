@@ -91,9 +91,11 @@ def explain_fields(key: str, value: str) -> str | None:
         return None
     shown = " ".join(name.upper() for name in names)
     if len(read) < len(names):
-        return f"has {len(read)} of {len(names)} numbers: write {shown}, none below the one before it"
+        rise = ", none below the one before it" if names[-1].islower() else ""
+        return f"has {len(read)} of {len(names)} numbers: write {shown}{rise}"
     falling = next((place for place in range(1, len(names)) if read[place] < read[place - 1]), None)
-    if falling is None:
+    if falling is None or not names[-1].islower():
+        # What each number of semaphores is for has a name of its own, in capitals; they do not rise.
         return None
     return (
         f"has {names[falling]} {read[falling]} below {names[falling - 1]} {read[falling - 1]}: write {shown}, "
