@@ -19,6 +19,7 @@ from advisor.facts.settings.value import to_canonical
 from advisor.facts.site_settings import SiteSetting
 from advisor.facts.sysctl_files import is_pattern, key_path
 from advisor.host import Host, Missing, observe
+from advisor.importers.growing import lowered_fields
 from advisor.importers.made import shorten_text
 from advisor.importers.pasted.forms import Pasted, PastedSetting, import_profile
 from advisor.importers.tuned.plugin_files import match_files
@@ -31,12 +32,11 @@ from advisor.rules import bad_advice_files
 from advisor.rules.finding import Evidence, Finding
 from advisor.rules.remedy import SIGNS, PlanProfile, SetTunable
 from advisor.rules.rule import REGISTERED
-from advisor.rules.settings import judge_value, machine_of
+from advisor.rules.settings import Judged, judge_value, machine_of
 from advisor.rules.workload import DeclaredWorkload
 from advisor.shell.quote import shell_quote
 from advisor.tunables import parse_tunable
 from advisor.tunables.catalogue import namespace_of
-from advisor.tunables.harm import find_harm
 from advisor.tunables.preflight import ExpandsIds
 
 Verdict = Literal["harmful", "helps", "overridden", "owned", "no-effect", "lowers", "no-evidence", "unknown", "set"]
@@ -108,8 +108,9 @@ def judge_texts(
     expanded = [(one, made) for one in settings for made in _on_this_host(one, host, facts)]
     later = _repeated(expanded)
     judge = _Judge(host, facts, _wants(host, facts, findings, outlooks, workload))
-    lines = judge.plan([judge.judge(made, later.get(place)) for place, (_, made) in enumerate(expanded)])
-    words = judge.check([one.apply for one in lines if one.apply])
+    judged = [judge.judge(made, later.get(place)) for place, (_, made) in enumerate(expanded)]
+    lines = judge.check(judge.plan(judged))
+    words = tuple(dict.fromkeys(one.apply for one in lines if one.apply))
     prove = f"advisor prove {' '.join(map(shell_quote, words))} --target DIR" if words else None
     return JudgedText(tuple(lines), sum(text.passed_over for text in given), words, prove)
 
@@ -263,8 +264,7 @@ class _Judge:
         try:
             known = parse_tunable(one.tunable)
         except UsageError as error:
-            # A device that this host does not have leaves the place of one in the id.
-            # So does a pattern that nothing fits.
+            # A pattern that nothing of this host fits.
             fits = f"nothing here fits {one.tunable}" if is_pattern(one.tunable) else error.message
             is_live = self._host.is_live or not one.tunable.startswith("sysctl:")
             return _as(line, "no-effect" if is_live and is_pattern(one.tunable) else "unknown", one.note or fits)
@@ -282,15 +282,17 @@ class _Judge:
             return gone
         if wrong := known.check_value(value):
             return _as(line, "harmful", f"refused: {shorten_text(one.wanted, 60)} {wrong}")
-        if bad := self._caution(line, key, value):
+        is_so = live is not None and live in (value, combine_values(live, value, one.sense))
+        bad = self._caution(line, key, value)
+        if bad and not (is_so and bad.verdict == "no-evidence"):
             return bad
         if one.is_container:
             return _of_container(line)
         if isinstance(seen, Missing):
-            is_known = not key or find_setting(key)
-            may_come = "a module that provides it may not be loaded" if seen.is_absent and key else seen.why
-            return _as(line, "unknown", f"not read here: {may_come}" if is_known else f"{_NO_RECORD}, not read here")
-        if live is not None and live in (value, combine_values(live, value, one.sense)):
+            absent = "a module that has it may not be loaded" if self._host.is_live else "not in this capture"
+            why = absent if seen.is_absent else seen.why
+            return _as(line, "unknown", why if not key or find_setting(key) else f"{_NO_RECORD}; {why}")
+        if is_so:
             return _as(line, "set", _but_at_boot(value, boot))
         return self._by_need(line, key, live or "", value, one)
 
@@ -309,24 +311,31 @@ class _Judge:
 
     def _caution(self, line: JudgedLine, key: str, value: str) -> JudgedLine | None:
         """What a record or a rule says against the value."""
-        for said in judge_value(self._facts, key, value) if key else ():
-            made = _against(line, said.severity, f"{said.title}: {said.why}", is_gone=said.gone)
-            return msgspec.structs.replace(
-                made, evidence={"rule": said.id}, sources=said.sources, instead=said.instead or None
+        for said in judge_value(self._facts, key, value) if key else self._found_in_files(line):
+            record = find_setting(key) if key else None
+            is_gone = isinstance(said, Judged) and said.gone
+            better = said.better if isinstance(said, Judged) else None
+            is_less = record is not None and record.grows and lowered_fields(line.live or better or "", value)
+            verdict: Verdict = "no-effect" if is_gone else "lowers" if is_less else "harmful"
+            made = _as(
+                line, "no-evidence" if said.severity == "info" and not is_gone else verdict, f"{said.title}: {said.why}"
             )
-        asked = _as_site_setting(line)
-        facts = msgspec.structs.replace(self._facts, site_settings=(asked,)) if asked else None
-        for rule in REGISTERED.values() if facts else ():
-            for found in rule(facts, None) if facts and rule.module == bad_advice_files.__name__ else ():
-                made = _against(line, found.severity, f"{found.title}: {found.why}")
-                return msgspec.structs.replace(
-                    made, evidence={"rule": found.id}, sources=found.sources, instead=found.fix
-                )
+            instead = said.instead if isinstance(said, Judged) else said.fix
+            return msgspec.structs.replace(
+                made, evidence={"rule": said.id}, sources=said.sources, instead=instead or None
+            )
         return None
+
+    def _found_in_files(self, line: JudgedLine) -> Iterator[Finding]:
+        """What the rules on files that set the same find in the line."""
+        if asked := _as_site_setting(line):
+            facts = msgspec.structs.replace(self._facts, site_settings=(asked,))
+            for rule in REGISTERED.values():
+                yield from rule(facts, None) if rule.module == bad_advice_files.__name__ else ()
 
     def _by_need(self, line: JudgedLine, key: str, live: str, value: str, one: PastedSetting) -> JudgedLine:
         for want in self._wants.get(line.tunable or "", ()):
-            if _is_toward(live, value, want):
+            if _is_toward(live, value, want.value):
                 why = f"{want.why}; it asks for {want.value}" if want.value != value else want.why
                 is_enough = _is_beyond(live, value, want.value)
                 return msgspec.structs.replace(
@@ -340,13 +349,13 @@ class _Judge:
         if key and record is None:
             return _as(line, "unknown", f"{_NO_RECORD}; the kernel takes the value")
         note = f"{one.note}. " if one.note else ""
-        if (lowered := _lowered(live, value)) and (record is None or record.grows):
-            was, now = lowered[0]
-            harm = (record.lower_hurts if record else "") or find_harm(line.tunable or "", value) or ""
-            return _as(line, "lowers", f"{note}{was} here, the text says {now}. {harm}".strip())
-        shown = f"; it would show in {record.shown_by}" if record and record.shown_by else ""
+        lowered = ", ".join(f"{was} becomes {now}" for was, now in lowered_fields(live, value))
         harm = (record.lower_hurts if lowered else record.higher_hurts) if record else ""
-        return _as(line, "no-evidence", f"{note}nothing on this host asks for it{shown}. {harm}".rstrip(" ."))
+        if lowered and (record is None or record.grows) and not lowered_fields(value, live):
+            return _as(line, "lowers", f"{note}{lowered}. {harm}".rstrip(" ."))
+        shown = f" (what would: {record.shown_by})" if record and record.shown_by else ""
+        also = f"; {lowered}" if lowered and " " in value else ""
+        return _as(line, "no-evidence", f"{note}nothing on this host asks for it{shown}{also}. {harm}".rstrip(" ."))
 
     def plan(self, lines: Sequence[JudgedLine]) -> list[JudgedLine]:
         """The lines with what a plan of all that is left says of each: who overrides it, what refuses it."""
@@ -359,7 +368,7 @@ class _Judge:
             return {}
         words = [_word(name, one.wanted or "") for name, one in left.items()]
         try:
-            made = plan_profiles(self._host, words, {}, facts=self._facts)
+            made = plan_profiles(self._host, words, {}, facts=self._facts, foresees=False)
         except AdvisorError as error:
             # A value is a mistake here, or a budget does not hold: the rest is planned without it.
             if len(left) == 1:
@@ -373,17 +382,24 @@ class _Judge:
         skipped = {one.tunable: one for one in made.skipped}
         return {name: _outcome(one, skipped.get(name)) for name, one in left.items()}
 
-    def check(self, words: Sequence[str]) -> tuple[str, ...]:
-        """The words that a plan takes together."""
-        taken = tuple(dict.fromkeys(words))
-        while taken:
+    def check(self, lines: Sequence[JudgedLine]) -> list[JudgedLine]:
+        """The lines, of which those are to be applied that a plan takes together without a new warning."""
+        checked = list(lines)
+        while words := [one.apply for one in checked if one.apply]:
             try:
-                made = plan_profiles(self._host, taken, {}, facts=self._facts)
-            except AdvisorError:
-                taken = taken[:-1]
-                continue
-            return tuple(word for word in taken if any(word.startswith(change.tunable) for change in made.changes))
-        return ()
+                made = plan_profiles(self._host, words, {}, facts=self._facts)
+                why = (
+                    f"with it a scan would report {made.warnings[0].title} ({made.warnings[0].id})"
+                    if made.warnings
+                    else ""
+                )
+            except AdvisorError as error:
+                why = error.message
+            if not why:
+                break
+            place = next(place for place, one in reversed(list(enumerate(checked))) if one.apply)
+            checked[place] = _as(checked[place], "harmful", why)
+        return checked
 
 
 def _word(tunable: str, value: str) -> str:
@@ -421,15 +437,6 @@ def _as(line: JudgedLine, verdict: Verdict, why: str) -> JudgedLine:
     return msgspec.structs.replace(line, verdict=verdict, why=why, apply=None)
 
 
-def _against(line: JudgedLine, severity: str, why: str, *, is_gone: bool = False) -> JudgedLine:
-    """A caution about a value: harmful, of less than there is, or of no use."""
-    if is_gone or severity == "info":
-        return _as(line, "no-effect" if is_gone else "no-evidence", why)
-    record = find_setting((line.tunable or "").removeprefix("sysctl:"))
-    is_less = record is not None and record.grows and _lowered(line.live or "", line.wanted or "")
-    return _as(line, "lowers" if is_less else "harmful", why)
-
-
 def _of_container(line: JudgedLine) -> JudgedLine:
     """A sysctl that a container's runtime sets: its own, where the kernel has one for each namespace."""
     if namespace_of(line.tunable or "") is None:
@@ -443,34 +450,23 @@ def _but_at_boot(value: str, boot: str | None) -> str:
     return f"already so, but the next boot sets {boot}" if boot not in (None, value) else "already so"
 
 
-def _numbers(text: str) -> list[int] | None:
-    words = text.split()
-    return (
-        [int(word) for word in words] if words and all(re.fullmatch(r"-?[0-9]{1,20}", one) for one in words) else None
-    )
+def _in_numbers(*texts: str) -> list[tuple[int, ...]]:
+    """The numbers of values side by side; none where they do not correspond."""
+    words = [text.split() for text in texts]
+    is_numbers = all(re.fullmatch(r"-?[0-9]{1,20}", word) for row in words for word in row)
+    is_same = len({len(row) for row in words}) == 1
+    return list(zip(*(map(int, row) for row in words), strict=True)) if is_numbers and is_same else []
 
 
-def _lowered(live: str, wanted: str) -> list[tuple[int, int]]:
-    """The numbers that a value lowers, before and after; none where they do not correspond."""
-    old, new = _numbers(live), _numbers(wanted)
-    if old is None or new is None or len(old) != len(new):
-        return []
-    return [(was, now) for was, now in zip(old, new, strict=True) if now < was]
-
-
-def _is_toward(live: str, value: str, want: _Want) -> bool:
+def _is_toward(live: str, value: str, asked: str) -> bool:
     """Whether a value goes where a finding wants it: every number in that direction, or the same word."""
-    old, new, asked = (_numbers(text) for text in (live, value, want.value))
-    if old is None or new is None or asked is None or not len(old) == len(new) == len(asked):
-        return value.split() == want.value.split()
-    steps = [(now - was) * (aim - was) for was, now, aim in zip(old, new, asked, strict=True)]
-    return all(step >= 0 for step in steps) and any(step > 0 for step in steps)
+    steps = [(now - was) * (aim - was) for was, now, aim in _in_numbers(live, value, asked)]
+    return all(step >= 0 for step in steps) and any(steps) if steps else value.split() == asked.split()
 
 
 def _is_beyond(live: str, value: str, asked: str) -> bool:
     """Whether a value goes farther than what a finding asks for."""
-    old, new, aim = (_numbers(text) or [] for text in (live, value, asked))
-    return any((now - end) * (end - was) > 0 for was, now, end in zip(old, new, aim, strict=False))
+    return any((now - aim) * (aim - was) > 0 for was, now, aim in _in_numbers(live, value, asked))
 
 
 _SITE: Final = (
