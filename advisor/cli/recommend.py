@@ -23,12 +23,13 @@ def recommend(
             autocompletion=recommendable_workloads,
         ),
     ] = None,
+    whole: Annotated[bool, Option("--all", help="Print each profile that does not apply, with the reason.")] = False,
     as_json: Json = False,
     root: Root = None,
     snapshot: Snapshot = None,
 ) -> int:
-    """List which profiles fit this host and workload, and why. Gives the reason of each that does not fit. Changes
-    nothing and needs no root."""
+    """List which profiles fit this host and workload, and why; in one line those that do not apply. Changes nothing
+    and needs no root."""
     from advisor.operations.severity import has_severity
     from advisor.report.recommend import recommendation_document, recommendation_text
 
@@ -46,6 +47,7 @@ def recommend(
             color=wants_color(),
             findings=len(others),
             is_live=root is None and snapshot is None,
+            everything=whole,
         )
         print_text(text)
     return 0

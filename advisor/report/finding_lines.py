@@ -10,6 +10,7 @@ from advisor.report.finding_blocks import SEVERITY_WORDS, counted_severity
 from advisor.report.format import clean, ranked, runs
 from advisor.report.layout import COMMAND, SEVERITY_STYLE, Span, columns, counted
 from advisor.rules.finding import SEVERITIES, finding_devices
+from advisor.rules.judged import Judged
 from advisor.rules.numbering import NAME, NumberedFindings, title_template
 from advisor.rules.remedy import PlanProfile, SetTunable
 
@@ -24,15 +25,26 @@ _PLURALS: Final[Mapping[str, str]] = {"has": "have", "is": "are", "was": "were",
 _VERB = lazy_regex(r"(?<= )(has|is|was|does|lists)(?= )")
 
 
-def counts_text(numbered: Iterable[NumberedFindings], muted: int = 0) -> str:
+def counts_text(numbered: Iterable[NumberedFindings], judged: Judged, muted: int = 0) -> str:
     """``1 critical, 3 warnings, 4 info · 2 findings muted``: lines of the list, not devices; what is muted has no
-    line and is counted one by one, as in ``scan --muted``."""
+    line and is counted one by one, as in ``scan --muted``. Without findings, how many rules could be judged."""
     found = [one.severity for one in numbered]
     counts = [
         counted_severity(severity, found.count(severity)) for severity in reversed(SEVERITIES) if severity in found
     ]
-    text = ", ".join(counts) if counts else "no findings: nothing that is known here asks for a change"
+    text = ", ".join(counts) if counts else f"no findings: {_judged_words(judged)}"
     return f"{text} · {counted(muted, 'finding')} muted" if muted else text
+
+
+def _judged_words(judged: Judged) -> str:
+    """``231 of 240 rules could be judged; links, disks.health were not read``."""
+    words = f"{judged.rules} of {judged.of} rules could be judged"
+    if not judged.unread:
+        return words
+    more = len(judged.unread) - NAMES_SHOWN
+    shown = judged.unread if more == 1 else judged.unread[:NAMES_SHOWN]
+    rest = f" and {more} more" if more > 1 else ""
+    return f"{words}; unknown: {', '.join(shown)}{rest}"
 
 
 def finding_text(group: NumberedFindings, size: int | None = None) -> str:

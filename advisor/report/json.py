@@ -9,6 +9,7 @@ from advisor.host.provenance import Provenance
 from advisor.report.encode import encode_document
 from advisor.report.format import format_timestamp
 from advisor.rules.finding import Finding
+from advisor.rules.judged import count_judged
 from advisor.rules.locality_score import locality
 
 if TYPE_CHECKING:
@@ -32,12 +33,14 @@ def scan_document(
         "captured_at": format_timestamp(provenance.captured_at) if provenance else None,
         "source": provenance.source if provenance else None,
     }
+    judged = count_judged(facts, findings)
     return encode_document(
         {
             "schema": _SCHEMA,
             **taken,
             **whole,
             "locality": locality(facts),
+            "judged": judged._asdict(),
             "findings": findings,
             "unknown": facts.unknown,
             **({} if difference is None else {"since": _since_dict(difference)}),

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from advisor.facts.infoscale_configuration import TITLES, Recognition
-from advisor.recommend.records import Figure, Recommendation, Standing
+from advisor.recommend.records import Recommendation, Standing
 from advisor.report.encode import encode_document
-from advisor.report.layout import Page, Piece, Span, Style, counted
+from advisor.report.layout import Page, Piece, Span, Style, command_span, counted
 from advisor.rules.workload import DeclaredWorkload
 
 SCHEMA: Final = "advisor.recommendation/1"
@@ -25,6 +25,12 @@ _STANDINGS: Final[Mapping[Standing, str]] = {
     "unknown": "unknown",
     "broken": "broken",
 }
+_IDLE: Final[Mapping[Standing, str]] = {
+    "in-force": "Already set",
+    "not-applicable": "Do not apply",
+    "unfit": "Do not fit",
+}
+"""What nobody has to act on: a line each."""
 _HOLDS: Final = {True: "yes", False: "no", None: "not declared"}
 
 
@@ -45,9 +51,11 @@ def recommendation_text(
     color: bool,
     findings: int = 0,
     is_live: bool = True,
+    everything: bool = False,
 ) -> str:
-    """The judgements for a person, in at most ``width`` columns; what does not fit is short, and last. ``findings`` are
-    those of a scan, advice or more, that name no profile. Unless ``is_live``, the commands are for another host."""
+    """The judgements for a person, in at most ``width`` columns; what does not apply is one line, and last, unless
+    ``everything`` is asked for. ``findings`` are those of a scan, advice or more, that name no profile. Unless
+    ``is_live``, the commands are for another host."""
     page = Page(width, color=color)
     page.add(Span(_headline_words(found, findings), "bold"))
     page.add(_workload_words(workload))
@@ -56,7 +64,7 @@ def recommendation_text(
     if recognised is not None:
         page.add(_recognised_words(recognised, workload), hang=2)
     for fits, heading in _HEADINGS.items():
-        chosen = [one for one in found if one.fits == fits]
+        chosen = [one for one in found if one.fits == fits and (everything or one.standing not in _IDLE)]
         if chosen:
             page.heading(heading)
         for one in chosen:
@@ -80,6 +88,13 @@ def recommendation_text(
             if one.command:
                 page.add(Span("next", "dim"), indent=4)
                 page.command(one.command, indent=6)
+    for standing, words in () if everything else _IDLE.items():
+        idle = [one.profile for one in found if one.standing == standing]
+        if idle:
+            page.blank()
+            page.add(Span(f"{words}: ", "dim"), ", ".join(idle), hang=2)
+    if not everything and any(one.standing in _IDLE for one in found):
+        page.add(Span("Each with its reason: ", "dim"), command_span("advisor recommend --all"))
     return page.text
 
 
@@ -138,10 +153,6 @@ def _size_words(size: int) -> str:
         if size % (1 << shift) == 0:
             return f"{size >> shift} {unit}"
     return f"{size} bytes"
-
-
-def _figure_words(each: Figure) -> str:
-    return f"{each.text} With: {each.workload}. {each.source}"
 
 
 def _label_rows(label: str, texts: Sequence[str]) -> list[tuple[str, Sequence[Piece]]]:

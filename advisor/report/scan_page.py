@@ -17,7 +17,7 @@ from advisor.report.devices import Shelf, list_shelves, named_by
 from advisor.report.finding_blocks import add_findings
 from advisor.report.format import natural
 from advisor.report.layout import QUIET, UNKNOWN, Cell, Page, Piece, Span, counted, join_parts, width_of
-from advisor.report.scan_summary import provenance_text, whose_commands
+from advisor.report.scan_summary import host_roles, provenance_text, whose_commands
 from advisor.report.units import cpu_text, format_binary, times
 from advisor.rules.finding import Finding
 from advisor.rules.locality_score import Kind, Locality, locality
@@ -130,6 +130,7 @@ def _add_host(page: Page, facts: Facts, provenance: Provenance | None) -> None:
             ("cpu", join_parts(_cpu(facts))),
             ("clocks", join_parts(clocks)),
             ("memory", join_parts(_memory(facts))),
+            ("serves", join_parts(host_roles(facts))),
             ("managed by", join_parts(_owners(facts))),
             ("locality", join_parts(_locality(locality(facts)))),
         )

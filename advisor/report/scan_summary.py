@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import Final
 
 import msgspec
@@ -22,6 +23,7 @@ from advisor.report.format import clean, format_minute
 from advisor.report.layout import COMMAND, HEADING, QUIET, UNKNOWN, Span, columns, emit_line, listed, width_of
 from advisor.report.units import format_binary, times
 from advisor.rules.finding import Finding
+from advisor.rules.judged import Judged, count_judged
 from advisor.rules.numbering import NumberedFindings, number_findings
 from advisor.rules.queries import is_physical
 
@@ -47,8 +49,13 @@ class ScanSummary(msgspec.Struct, frozen=True):
 
     @property
     def numbered(self) -> tuple[NumberedFindings, ...]:
-        """The findings as they are counted."""
+        """The findings as they are counted, those worth knowing last."""
         return number_findings(self.findings)
+
+    @property
+    def judged(self) -> Judged:
+        """How many rules had their facts."""
+        return count_judged(self.facts, self.findings)
 
 
 def summary_text(summary: ScanSummary, *, width: int, color: bool) -> str:
@@ -71,12 +78,11 @@ def list_text(summary: ScanSummary, *, width: int, color: bool) -> str:
 
 def brief_text(summary: ScanSummary) -> str:
     """One line: host, counts, the gravest finding, time and provenance."""
-    numbered = summary.numbered
+    numbered = [one for one in summary.numbered if not one.is_maxim]
     name = summary.facts.host.hostname or "host of unknown name"
+    counts = counts_text(numbered, summary.judged, summary.muted)
     worst = f": {finding_text(numbered[0])}" if numbered and numbered[0].severity in ("critical", "warning") else ""
-    return (
-        clean(f"{name}: {counts_text(numbered, summary.muted)}{worst} ({provenance_text(summary.provenance)})") + "\n"
-    )
+    return clean(f"{name}: {counts}{worst} ({provenance_text(summary.provenance)})") + "\n"
 
 
 def provenance_text(provenance: Provenance, size: int = 1000) -> str:
@@ -165,23 +171,47 @@ def host_roles(facts: Facts) -> tuple[str, ...]:
         "iSCSI target": bool(facts.iscsi and facts.iscsi.targets),
         "iSCSI initiator": bool(facts.iscsi and facts.iscsi.sessions),
     }
-    return tuple(name for name, is_there in named.items() if is_there)
+    return (*(name for name, is_there in named.items() if is_there), *_service_names(facts))
+
+
+def _service_names(facts: Facts) -> Iterator[str]:
+    """``PostgreSQL``, ``NFS server``: the software by units that run, mounts and threads, and what is installed."""
+    if facts.roles:
+        from advisor.rules.roles import ROLE_NAMES
+
+        names = (ROLE_NAMES[role] for role in facts.roles if role in ROLE_NAMES)
+        yield from (name.removeprefix("An ").removeprefix("A ") for name in names)
+    if facts.software is not None:
+        yield from ["IBM Storage Scale"] if facts.software.declustered_raid else []
+        yield from ["Cassandra"] if facts.software.cassandra else []
 
 
 def _list_lines(
     summary: ScanSummary, width: int, *, most: int | None, spare: int | None = None
 ) -> Iterator[Sequence[Span]]:
     numbered = summary.numbered
-    yield [Span(counts_text(numbered, summary.muted), HEADING)]
+    shown = [one for one in numbered if most is None or not one.is_maxim]
+    yield from _wrapped(counts_text(shown, summary.judged, summary.muted), width)
     notes = [CONTAINER_NOTE, *summary.notes] if summary.facts.container.is_inside else summary.notes
     yield from ([Span(shortened(note, width), "yellow")] for note in notes)
     whose = whose_commands(summary.provenance, width)
     yield from [[Span(whose, QUIET)]] if whose else []
-    if numbered:
+    if shown:
         yield []
-        yield from finding_lines(numbered[:most], width, spare=spare)
-        if most is not None and len(numbered) > most:
-            yield [Span(f"  … {len(numbered) - most} more: advisor scan --all", QUIET)]
+    if numbered:
+        yield from finding_lines(shown[:most], width, spare=spare)
+        if most is not None and len(shown) > most:
+            yield [Span(f"  … {len(shown) - most} more: advisor scan --all", QUIET)]
+        known = numbered[len(shown) :]
+        if known:
+            first, last = known[0].number, known[-1].number
+            head = f"Worth knowing, {first if first == last else f'{first} to {last}'}: "
+            yield [Span(shortened(head + "; ".join(finding_text(one, 0) for one in known), width), QUIET)]
+
+
+def _wrapped(text: str, width: int) -> Iterator[Sequence[Span]]:
+    """The heading of the list; what has no room goes on below it, in as many lines as it needs."""
+    yield from ([Span(line, HEADING)] for line in wrap(text, width, break_on_hyphens=False))
 
 
 NEED: Final = "advisor's commands need"
@@ -243,7 +273,7 @@ def _unknown_text(facts: Facts) -> str:
 
 def _footer(summary: ScanSummary, width: int) -> Iterator[Sequence[Span]]:
     """The commands that go on from here, on one line, or on two where it has no room for both."""
-    numbered = summary.numbered
+    numbered = [one for one in summary.numbered if not one.is_maxim]
     details = [Span("Details: ", QUIET), Span("advisor scan --all", COMMAND)]
     if numbered:
         details += [Span(" · ", QUIET), Span(f"advisor explain {numbered[0].number}", COMMAND)]

@@ -56,6 +56,11 @@ class Finding(msgspec.Struct, frozen=True):
     muted: Muted | None = None
 
     @property
+    def is_maxim(self) -> bool:
+        """Whether it is worth knowing and no finding: nothing is wrong, and no counter or mismatch speaks of it."""
+        return self.severity == "info" and self.intent
+
+    @property
     def interrupts(self) -> tuple[str, ...]:
         """What the commands of the remedy disturb, each once."""
         return tuple(

@@ -30,6 +30,11 @@ class NumberedFindings(msgspec.Struct, frozen=True):
     severity: Severity
     findings: tuple[Finding, ...]
 
+    @property
+    def is_maxim(self) -> bool:
+        """Whether they are worth knowing and no findings (`Finding.is_maxim`)."""
+        return self.findings[0].is_maxim
+
 
 def number_findings(findings: Iterable[Finding]) -> tuple[NumberedFindings, ...]:
     """The findings that are not muted, in the order given, those that say the same at the place of the first, and in

@@ -49,6 +49,7 @@ _SUBJECTS: Final[Mapping[str, Callable[[Facts], object]]] = {
     "iris": lambda facts: facts.iris,
     "iris_memory": lambda facts: facts.iris,
     "iscsi": lambda facts: facts.iscsi,
+    "judged": _needs_nobody,
     "iscsi_sessions": lambda facts: facts.iscsi or facts.arrays,
     "llt": lambda facts: facts.llt,
     "llt_cluster": lambda facts: facts.llt,
@@ -86,6 +87,13 @@ def _collect_rules(names: tuple[str, ...]) -> tuple[Rule, ...]:
     # The sort is stable: within a module, rules stay in the order in which they stand there.
     rules = (rule for rule in REGISTERED.values() if rule.module in modules)
     return tuple(sorted(rules, key=lambda rule: (getattr(modules[rule.module], "ORDER", LAST), rule.module)))
+
+
+def find_gate(module: str, facts: Facts) -> frozenset[str] | None:
+    """Return the fields of the facts by which a host is seen to have no subject of this module; None where it has, or
+    where the module judges every host."""
+    subject = _SUBJECTS.get(module)
+    return None if subject is None or subject(facts) else frozenset(subject.__code__.co_names)
 
 
 def judge(facts: Facts, workload: DeclaredWorkload | None = None) -> tuple[Finding, ...]:

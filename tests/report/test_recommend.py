@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from advisor.facts.host_facts import Facts, scan
@@ -43,6 +44,21 @@ def test_no_line_is_wider_than_the_terminal(found: tuple[Recommendation, ...], w
 
 def test_the_page_says_what_fits_why_and_what_next(found: tuple[Recommendation, ...]) -> None:
     assert_golden("recommend", recommendation_text(declared(SOME), found, width=80, color=False))
+
+
+def test_what_does_not_apply_is_named_in_one_line_and_whole_with_all(found: tuple[Recommendation, ...]) -> None:
+    (first,) = (one for one in found if one.standing == "not-applicable")
+    idle = [first, msgspec.structs.replace(first, profile="other")]
+    found = (*found, idle[1])
+    short, whole = (
+        recommendation_text(None, found, width=2000, color=False, everything=everything).splitlines()
+        for everything in (False, True)
+    )
+    (line,) = (one for one in short if idle[0].profile in one.split(": ")[-1].split(", "))
+    assert all(one.profile in line for one in idle)
+    assert all(any(line.strip().startswith(f"{one.profile}:") for line in whole) for one in idle)
+    assert any("--all" in one for one in short)
+    assert not any("--all" in one for one in whole)
 
 
 def test_colour_only_where_it_is_wanted(found: tuple[Recommendation, ...]) -> None:

@@ -15,8 +15,10 @@ from advisor.host import Host
 from advisor.host.provenance import Provenance, read_provenance
 from advisor.report.finding_lines import finding_text, is_settable, short_names
 from advisor.report.layout import columns
-from advisor.report.scan_summary import ScanSummary, brief_text, list_text, summary_text, whose_commands
+from advisor.report.scan_summary import ScanSummary, brief_text, host_roles, list_text, summary_text, whose_commands
 from advisor.rules.finding import Finding, finding_devices
+from advisor.rules.judged import count_judged
+from advisor.rules.numbering import NumberedFindings
 from advisor.rules.registry import judge
 from tests import captured
 from tests.each import for_each
@@ -50,9 +52,14 @@ def check_page(make: Callable[[], Host]) -> None:
         assert columns(line) <= 80
         assert line == line.rstrip()
         assert set(line.replace("…", " ").split()) <= words, line
-    fixed = [f"advisor fix {one.number}" for one in found.numbered[:12] if is_settable(one)]
+    fixed = [f"advisor fix {one.number}" for one in shown_in(found)[:12] if is_settable(one)]
     assert [one for one in fixed if not any(line.endswith(one) for line in lines)] == []
     assert brief_text(found).count("\n") == 1
+
+
+def shown_in(found: ScanSummary) -> list[NumberedFindings]:
+    """What has a line of its own on the page."""
+    return [one for one in found.numbered if not one.is_maxim]
 
 
 def _words_of(found: ScanSummary) -> set[str]:
@@ -66,7 +73,7 @@ def _words_of(found: ScanSummary) -> set[str]:
 def _places(found: ScanSummary) -> set[str]:
     # A directory is cut at its beginning, and the sign of a cut stands for it.
     place = found.provenance.place
-    more = {f"{len(found.numbered) - 12}", "more:"}
+    more = {f"{len(shown_in(found)) - 12}", "more:"}
     return {place[at:] for at in range(len(place))} | more | {word for words in _NODE_WORDS for word in words.split()}
 
 
@@ -88,6 +95,40 @@ def test_the_page_of_a_tree_names_it(name: str) -> None:
 @for_each("name", ONE_OF_EACH)
 def test_the_page_of_a_whole_host_fits_a_window(name: str) -> None:
     check_page(ONE_OF_EACH[name])
+
+
+def test_what_is_worth_knowing_has_one_line_and_keeps_its_numbers() -> None:
+    (first, *_) = many_findings(1)
+    maxims = tuple(
+        msgspec.structs.replace(first, id=f"maxim.{number}", severity="info", intent=True, title=f"Maxim {number}")
+        for number in range(2)
+    )
+    found = summary(facts(), (first, *maxims))
+    text = "\n".join(page(found))
+    assert text.count("Worth knowing") == text.count("Maxim 0") == 1
+    assert "Worth knowing, 2 to 3: Maxim 0" in text
+    assert [one.number for one in found.numbered] == [1, 2, 3]
+    assert {"Maxim 0", "Maxim 1"} <= set(re.findall(r"Maxim \d", list_text(found, width=80, color=False)))
+    only = summary(facts(), maxims)
+    assert "no findings" in brief_text(only)
+    assert "Maxim" not in brief_text(only)
+
+
+def test_no_findings_says_how_much_was_judged() -> None:
+    known, unread = facts(unknown=()), nothing_known()
+    total = count_judged(known, ()).of
+    assert f"{total} of {total} rules" in brief_text(summary(known, ()))
+    judged = summary(unread, ()).judged
+    assert judged.rules < total
+    for text in (brief_text(summary(unread, ())), " ".join(page(summary(unread, ())))):
+        assert f"{judged.rules} of {total} rules" in text
+        assert judged.unread[0] in text
+
+
+def test_what_a_host_serves_is_in_its_headline() -> None:
+    host = facts(roles={"postgresql": ("postgresql.service",), "nfs-server": ("nfs-server.service",)})
+    assert host_roles(host)[-2:] == ("PostgreSQL", "NFS server")
+    assert "PostgreSQL, NFS server" in "\n".join(page(summary(host, ()))[:2])
 
 
 def many_findings(count: int) -> tuple[Finding, ...]:
@@ -147,7 +188,8 @@ def test_the_pages_of_summaries() -> None:
     assert max(map(len, pages.values())) <= 23
     for one in found.values():
         assert max(map(columns, page(one, 60))) <= 60
-    assert_golden("scan-summary", "\n".join(line for name, lines in pages.items() for line in (f"== {name}", *lines)))
+    text = "\n".join(line for name, lines in pages.items() for line in (f"== {name}", *lines))
+    assert_golden("scan-summary", re.sub(r"\d+ of \d+ rules", "N of N rules", text))
     (group,) = found["five of the same"].numbered
     assert [finding_devices(one)[0] for one in group.findings] == ["md0", "md3", "md6", "md9", "md12"]
 

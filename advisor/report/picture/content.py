@@ -32,6 +32,7 @@ from advisor.report.picture.scene import Scene, bound_crossings, cpu_ids, cpu_wo
 from advisor.report.picture.services import Seats, all_services, short_name
 from advisor.report.units import format_binary, times
 from advisor.rules.finding import Finding
+from advisor.rules.judged import count_judged
 from advisor.rules.numbering import number_findings
 
 
@@ -72,7 +73,7 @@ def host_picture(
     return HostPicture(
         facts.host.hostname or "host of unknown name",
         tuple(_about(facts)),
-        counts_text(number_findings(findings)),
+        counts_text(number_findings(findings), count_judged(facts, findings)),
         panels,
         bound_crossings(crossings),
         tuple(Words((title, text), "quiet") for names, title, text in lines if names),

@@ -39,6 +39,11 @@ from advisor.transaction.verify import Drift
 _FINGERPRINT: Final = msgspec.Meta(pattern="^[0-9a-f]{64}$")
 
 _PLANNED: Final = [("fingerprint", str), ("would_report", tuple[str, ...]), *fields_of(Plan)]
+_JUDGED = record(
+    "Judged",
+    [("rules", int), ("of", int), ("unread", tuple[str, ...])],
+    "Rules that had their facts, and what was unread.",
+)
 _STEPS = record("Steps", [("what", str), ("commands", tuple[str, ...])], "An item with its commands, as shell.")
 _SHORT_CHANGE = record(
     "ShortChange", [("tunable", str), ("before", str), ("after", str), ("persist", str | None)], "A change in short."
@@ -172,6 +177,7 @@ DOCUMENTS: Final[dict[str, Fields]] = {
         ("source", Literal["live", "root", "snapshot"] | None),
         *fields_of(Facts, "unknown"),
         ("locality", Locality),
+        ("judged", _JUDGED),
         ("findings", tuple[Finding, ...]),
         *[field for field in fields_of(Facts) if field[0] == "unknown"],
         ("since", _SINCE, None),
