@@ -14,6 +14,8 @@ from advisor.facts.settings import CAUTIONS, find_setting
 from advisor.facts.settings.record import Caution, Machine, Setting
 from advisor.facts.settings.value import value_of
 from advisor.facts.sysctl import SysctlSource
+from advisor.host.package_data import package_data
+from advisor.host.patterns import lazy_regex
 from advisor.rules import sources
 from advisor.rules.queries import kernel_version
 from advisor.rules.remedy import SIGNS, Decide, Operator, SetTunable, comment_out, set_sysctl
@@ -21,8 +23,7 @@ from advisor.rules.rule import DeclaredWorkload, Facts, Finding, Rule, Severity,
 
 ORDER = 260
 
-OURS = ("/etc/sysctl.d/90-advisor-", "/etc/sysctl.d/90-advisor.")
-"""Files that advisor's own profiles write: requested by name, planned with a budget, removed by a rollback."""
+_OWN_FILE = lazy_regex(r"/etc/sysctl\.d/90-advisor(?:\.[0-9]+)?-(?P<profile>.+)\.conf")
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -115,7 +116,7 @@ def _as_judged(caution: Caution, key: str, value: str, machine: Machine) -> Judg
 def _bad_lines(facts: Facts, caution: Caution, machine: Machine, key: str) -> tuple[SysctlSource, ...]:
     """The lines of a key that are bad, the one that wins first; none where each of them loses to a better one.
 
-    Lines that the kernel rejects and those of advisor's own profiles do not count. Where a bad one wins, bad ones that
+    Lines that the kernel rejects and those of advisor's library do not count. Where a bad one wins, bad ones that
     lose to it are named too: they would follow when it is deleted.
     """
     origin = facts.sysctl_origin.get(key)
@@ -123,17 +124,24 @@ def _bad_lines(facts: Facts, caution: Caution, machine: Machine, key: str) -> tu
         return ()
 
     def bad(*lines: SysctlSource | None) -> tuple[SysctlSource, ...]:
-        counting = (line for line in lines if line and line.rejected is None and not line.path.startswith(OURS))
+        counting = (line for line in lines if line and line.rejected is None and not _is_of_library(line))
         return tuple(line for line in counting if is_bad(caution, machine, key, line.value))
 
     in_force = bad(origin.winner, origin.later)
     return (*in_force, *bad(*origin.losers)) if in_force else ()
 
 
+def _is_of_library(line: SysctlSource) -> bool:
+    """Whether a profile of advisor's library has written it: its values are weighed there, with their sources, and
+    planned with a budget. A person's own value or profile is judged, whatever has written it."""
+    own = _OWN_FILE.fullmatch(line.path)
+    return own is not None and (package_data("profiles") / f"{own['profile']}.toml").is_file()
+
+
 def _is_ours(facts: Facts, key: str, value: str) -> bool:
-    """Whether a profile of advisor sets just this value at boot."""
+    """Whether a profile of the library sets just this value at boot."""
     origin = facts.sysctl_origin.get(key)
-    return origin is not None and origin.winner.path.startswith(OURS) and origin.winner.value.split() == value.split()
+    return origin is not None and _is_of_library(origin.winner) and origin.winner.value.split() == value.split()
 
 
 def _carriers(facts: Facts, caution: Caution, machine: Machine) -> Iterator[tuple[str, Judged, SysctlSource | None]]:

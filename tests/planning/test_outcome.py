@@ -35,7 +35,7 @@ from tests.serving_hosts import UNITS, serving_host
 
 CASES = cases(__file__)
 SCALING = "sysctl:net.ipv4.tcp_window_scaling"
-RULE = "network.tcp-switched-off"
+RULE = "advice.tcp-window-scaling-off"
 IP = ("ip", "-j", "-d", "addr", "show")
 FLOW = ("lltconfig", "-F", "query")
 

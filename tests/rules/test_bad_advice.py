@@ -18,7 +18,6 @@ from advisor.report.explain import explain_id
 from advisor.rules.finding import Finding
 from advisor.rules.registry import judge
 from advisor.rules.remedy import PlanProfile, SetTunable
-from advisor.rules.settings import OURS
 from advisor.snapshot.archive import capture_host, open_snapshot, save_snapshot
 from tests.cases import read_cases
 from tests.rules.build import facts, identity, origin, replaced
@@ -79,8 +78,11 @@ def test_what_a_profile_of_ours_set_is_no_bad_advice() -> None:
         return facts(sysctl_origin={"net.core.rmem_default": origin("net.core.rmem_default", "8388608", path=path)})
 
     assert [one.id for one in bad_advice(with_path("/etc/sysctl.d/{}-site.conf"))] == ["advice.large-by-default"]
-    for prefix in OURS:
-        assert bad_advice(with_path(f"{prefix}socket-buffers-8m.conf")) == []
+    for name in ("90-advisor-socket-buffers-8m", "90-advisor.0001-socket-buffers-8m"):
+        assert bad_advice(with_path(f"/etc/sysctl.d/{name}.conf")) == []
+    # What a person asked for alone, or by a profile of their own, is judged like any other line.
+    for name in ("90-advisor-set-net-core-rmem-default", "90-advisor-our-site"):
+        assert len(bad_advice(with_path(f"/etc/sysctl.d/{name}.conf"))) == 1
 
 
 @given(
@@ -136,7 +138,7 @@ def test_a_line_that_loses_makes_no_rule_fire(first: str, second: str, named: li
 
 def test_a_line_that_a_profile_of_ours_overrides_makes_no_rule_fire() -> None:
     lost = origin("vm.swappiness", "0", "10")
-    ours = replaced(lost, {"winner": replaced(lost.winner, {"path": f"{OURS[0]}iris.conf"})})
+    ours = replaced(lost, {"winner": replaced(lost.winner, {"path": "/etc/sysctl.d/90-advisor-iris.conf"})})
     assert bad_advice(facts(sysctl_origin={"vm.swappiness": ours})) == []
 
 
@@ -168,7 +170,7 @@ def test_a_bad_value_is_the_same_finding_wherever_it_is(row: tuple[str, str, str
 
 
 def test_the_live_value_that_a_profile_of_ours_set_is_no_bad_advice() -> None:
-    ours = origin("net.core.rmem_default", "8388608", path=f"{OURS[0]}socket-buffers-8m.conf")
+    ours = origin("net.core.rmem_default", "8388608", path="/etc/sysctl.d/90-advisor-socket-buffers-8m.conf")
     host = facts(sysctl={"net.core.rmem_default": "8388608"}, sysctl_origin={"net.core.rmem_default": ours})
     assert bad_advice(host) == []
     assert bad_advice(replaced(host, {"sysctl": {"net.core.rmem_default": "16777216"}})) != []
