@@ -27,7 +27,6 @@ from advisor.planning.placement import memory_notes, unit_names
 from advisor.planning.records import Plan
 from advisor.planning.storage_units import found_note, storage_units
 from advisor.planning.targets import Request, meets_condition, resolve_targets
-from advisor.planning.writeback import writeback_notes
 from advisor.profiles.profile import Profile, load, profile_paths
 from advisor.profiles.requested import RequestedProfile, load_requested
 from advisor.profiles.single_values import known_ids, nearest_ids
@@ -155,7 +154,6 @@ def plan_profiles(
         *twin_notes,
         *made.notes,
         *memory_notes(made.changes, found),
-        *writeback_notes(made.changes, found),
         *replacement_notes(records or (), made),
     )
     foreseen = foresee(host, found, made) if foresees and not made.blocking else ()

@@ -222,11 +222,11 @@ def _wanted(one: WantedValue, library: Iterable[Profile]) -> Wanted:
     same = next((line for profile, line in setting if _default_value(profile, line) == one.value), None)
     first = setting[0] if setting else None
     why, hurts, sources = one.why, one.hurts_when, one.sources
-    setting = find_setting(one.tunable.removeprefix("sysctl:"))
+    record = find_setting(one.tunable.removeprefix("sysctl:"))
     if not why:
         # What it is comes first: the reason of a profile is one for its own hosts.
         what = _WHERE_KEPT.split(kind_words(parse_tunable(one.tunable)))[0].rstrip(".") + "."
-        parts = (setting.meaning if setting else what, "Asked for by its id.", "" if first is None else _quoted(*first))
+        parts = (record.meaning if record else what, "Asked for by its id.", "" if first is None else _quoted(*first))
         why = " ".join(filter(None, parts))
     if not hurts:
         # A sysctl's caution is of its own record: that of a product's profile is not the value's own.
@@ -234,7 +234,7 @@ def _wanted(one: WantedValue, library: Iterable[Profile]) -> Wanted:
         known = find_harm(one.tunable, one.value) if is_own or same is None else same.hurts_when
         hurts = known or ("Not known of this value." if lines else "Not known: no profile sets it.")
     if not sources:
-        sources = (*(setting.citations if setting else ()), *(first[1].sources if first else ()))
+        sources = (*(record.citations if record else ()), *(first[1].sources if first else ()))
     return Wanted(one.tunable, one.value, why, hurts, sources or ("the command line",), sense=OPERATORS[one.operator])
 
 

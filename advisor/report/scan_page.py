@@ -10,6 +10,7 @@ from advisor.facts.cpulist import format_list
 from advisor.facts.host_facts import Facts
 from advisor.facts.llt import LltLink, Llttab
 from advisor.facts.numa import Node
+from advisor.facts.settings import SETTINGS, find_setting
 from advisor.host.numbers import is_count
 from advisor.host.provenance import Provenance
 from advisor.report.device_blocks import add_arrays, add_disks, add_links
@@ -23,19 +24,7 @@ from advisor.rules.finding import Finding
 from advisor.rules.locality_score import Kind, Locality, locality
 from advisor.rules.queries import split_ids
 
-_BUFFERS = (
-    *("net.core.rmem_default", "net.core.rmem_max", "net.core.wmem_default", "net.core.wmem_max"),
-    *("net.core.optmem_max", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"),
-)
-_OF_INTEREST = frozenset(
-    {
-        *("net.core.somaxconn", "net.core.netdev_max_backlog", "net.core.netdev_budget", "net.core.default_qdisc"),
-        *("net.ipv4.tcp_congestion_control", "net.ipv4.tcp_mtu_probing"),
-        *("vm.dirty_ratio", "vm.dirty_background_ratio", "vm.dirty_bytes", "vm.dirty_background_bytes"),
-        *("vm.swappiness", "vm.min_free_kbytes", "vm.vfs_cache_pressure", "vm.zone_reclaim_mode"),
-        *("vm.nr_hugepages", "kernel.numa_balancing"),
-    }
-)
+_BUFFERS = tuple(one.key for one in SETTINGS.values() if one.is_buffer)
 _KINDS: Mapping[Kind, str] = {
     "links": "links",
     "disks": "disks",
@@ -216,7 +205,8 @@ def _node(node: Node) -> Iterator[str]:
 
 def _is_of_interest(facts: Facts, key: str) -> bool:
     origin = facts.sysctl_origin.get(key)
-    return key in _OF_INTEREST or (origin is not None and origin.winner.path.startswith("/etc/"))
+    setting = find_setting(key)
+    return (setting is not None and setting.is_shown) or (origin is not None and origin.winner.path.startswith("/etc/"))
 
 
 def _human(value: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from advisor.facts.beegfs import BeegfsService, StripePattern
+from advisor.facts.settings import vendor_values
 from advisor.host.numbers import count_noun, is_count
 from advisor.rules import sources
 from advisor.rules.beegfs import LARGE_BYTES, node_of_targets, profile_applies, servers
@@ -40,14 +41,6 @@ _PORTS: Final[Mapping[str, tuple[tuple[str, ...], int]]] = {
     "meta": (("connMetaPort", "connMetaPortTCP"), 8005),
 }
 
-# What the article and BeeGFS' own guide agree on; where they do not, nothing is asked for.
-AGREED: Final[Mapping[str, int]] = {
-    "vm.dirty_background_ratio": 5,
-    "vm.dirty_ratio": 20,
-    "vm.min_free_kbytes": 262_144,
-    "vm.vfs_cache_pressure": 50,
-}
-_AT_LEAST: Final = frozenset({"vm.min_free_kbytes"})
 _MULTIPLE: Final = "is no multiple of"
 _RESTART: Final = RunShell(
     "systemctl restart 'beegfs-storage*'", "let the services read their files", "the storage targets of this host"
@@ -311,14 +304,15 @@ def stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     )
 
 
-def _other_values(facts: Facts) -> Iterator[tuple[str, tuple[int, int]]]:
+def _other_values(facts: Facts) -> Iterator[tuple[str, tuple[int, str]]]:
     """Keys with another value than the guides': the live value and theirs."""
-    for key, wanted in AGREED.items():
-        now = sysctl_numbers(facts, key)
+    # What the article and BeeGFS' own guide agree on; where they do not, nothing is asked for.
+    for key, text in vendor_values("beegfs").items():
+        wanted, now = int(text.removeprefix(">=")), sysctl_numbers(facts, key)
         # A ratio of 0 means that the limit is given in bytes, which is better where memory is large.
         is_bytes = now == (0,) and key.endswith("_ratio")
-        if now and not is_bytes and (now[0] < wanted if key in _AT_LEAST else now[0] != wanted):
-            yield key, (now[0], wanted)
+        if now and not is_bytes and (now[0] < wanted if text.startswith(">") else now[0] != wanted):
+            yield key, (now[0], text)
 
 
 @rule(
@@ -350,6 +344,7 @@ def memory_settings(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         remedy=plan_profile(BEEGFS_NVME)
         if applies
         else tuple(
-            set_sysctl(key, wanted, "at-least" if key in _AT_LEAST else "exactly") for key, (_, wanted) in other.items()
+            set_sysctl(key, wanted.removeprefix(">="), "at-least" if wanted.startswith(">=") else "exactly")
+            for key, (_, wanted) in other.items()
         ),
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from advisor.facts.settings import find_setting
 from advisor.facts.settings.network import raise_maximum
 from advisor.host.numbers import count_noun
 from advisor.rules import contradictions, sources
@@ -34,21 +35,15 @@ _BUDGET = 600
 _USUAL_DEFAULT = 212_992
 _SPREAD = "spread the interrupts of the links over more CPUs; a longer round only delays"
 
-# key and which of its numbers is the limit
-_MAXIMA: Mapping[str, int] = {
-    "net.core.rmem_max": 0,
-    "net.core.wmem_max": 0,
-    "net.ipv4.tcp_rmem": 2,
-    "net.ipv4.tcp_wmem": 2,
-}
+_UDP = ("net.core.rmem_max", "net.core.wmem_max")
 _TCP = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
 
 
 def limit(facts: Facts, key: str) -> int | None:
     """The largest buffer that a key allows, in bytes; None where it is unknown."""
-    values = sysctl_numbers(facts, key)
-    position = _MAXIMA.get(key, 0)
-    return values[position] if position < len(values) else None
+    setting, values = find_setting(key), sysctl_numbers(facts, key)
+    is_whole = setting is not None and len(values) == (len(setting.fields) or 1)
+    return values[-1] if is_whole else None
 
 
 def _limits_below(facts: Facts, wanted_bytes: int, keys: tuple[str, ...]) -> dict[str, int]:
@@ -107,9 +102,9 @@ def below_profile(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
     is_over_udp = bool(over_udp)
     path = path_bytes(facts, workload) if is_over_udp else None
     if path is None:
-        wanted_bytes, low = WHITE_PAPER_BYTES, _limits_below(facts, WHITE_PAPER_BYTES, tuple(_MAXIMA))
+        wanted_bytes, low = WHITE_PAPER_BYTES, _limits_below(facts, WHITE_PAPER_BYTES, (*_UDP, *_TCP))
     else:
-        wanted_bytes, low = path.size, _limits_below(facts, path.size, ("net.core.rmem_max", "net.core.wmem_max"))
+        wanted_bytes, low = path.size, _limits_below(facts, path.size, _UDP)
     if not low or (workload is not None and workload.transport == "local" and not workload.is_replicated):
         return None
     if workload is not None and workload.is_replicated and over_ethernet(facts):
@@ -249,7 +244,7 @@ def below_bandwidth_delay(facts: Facts, workload: DeclaredWorkload | None) -> Fi
     name, speed = path
     flight = bandwidth_delay_bytes(speed, workload.rtt_seconds)
     wanted = _power_of_two(2 * flight)
-    keys = ("net.core.rmem_max", "net.core.wmem_max") if workload.transport == "udp" else _TCP
+    keys = _UDP if workload.transport == "udp" else _TCP
     low = _limits_below(facts, wanted, keys)
     if not low:
         return None
@@ -382,12 +377,12 @@ def tcp_pruned(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
     )
 
 
-def _smaller_defaults(sockets: int, available: int) -> tuple[Remedy, ...]:
-    """Defaults that fit: one LLT window to receive where there is room for it, else the kernel's usual ones."""
-    for receive in (LLT_WINDOW_BYTES, _USUAL_DEFAULT):
-        if sockets * (receive + _USUAL_DEFAULT) <= _MEMORY_SHARE * available:
-            sizes = {"net.core.rmem_default": receive, "net.core.wmem_default": _USUAL_DEFAULT}
-            return tuple(set_sysctl(key, size, "at-most") for key, size in sizes.items())
+def _smaller_defaults(facts: Facts, sockets: int, available: int) -> tuple[Remedy, ...]:
+    """Defaults that fit: one LLT window where there is room for it, else the kernel's usual ones; the latter would not
+    hold what LLT over UDP needs, for which its profile raises both."""
+    for size in (LLT_WINDOW_BYTES,) if _window_part(facts) else (LLT_WINDOW_BYTES, _USUAL_DEFAULT):
+        if 2 * sockets * size <= _MEMORY_SHARE * available:
+            return tuple(set_sysctl(f"net.core.{end}mem_default", size, "at-most") for end in "rw")
     return (RunShell("ss -uanp", "see which programs have so many sockets"), Decide("give the host more memory"))
 
 
@@ -419,7 +414,7 @@ def above_memory(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
     return above_memory.found(
         why=f"{sockets:,} UDP sockets may hold {need:,} bytes, {need / available:.0%} of the memory that is available.",
         evidence=evidence,
-        remedy=_smaller_defaults(sockets, available),
+        remedy=_smaller_defaults(facts, sockets, available),
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from advisor.facts.cpf_text import Cpf
 from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS
 from advisor.facts.iris import Iris, IrisPlace
+from advisor.facts.settings import vendor_values
 from advisor.rules import contradictions, sources
 from advisor.rules.iris_memory import PROFILE, label
 from advisor.rules.queries import sysctl_numbers
@@ -21,7 +22,6 @@ ARTICLE_STRIPE_BYTES = 4 << 20
 _ARTICLE_ASYNCWIJ = 16
 _ARTICLE_DAEMONS = 16
 _DEFAULT = 8
-_CEILINGS = {"vm.swappiness": 10, "vm.dirty_background_ratio": 5, "vm.dirty_ratio": 10}
 
 # Those that every instance has: they lie with the installation, and little of the load goes to them.
 _OF_THE_SYSTEM = frozenset(
@@ -265,8 +265,8 @@ def vm_settings(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         return None
     over = {
         key: live[0]
-        for key, most in _CEILINGS.items()
-        if len(live := sysctl_numbers(facts, key)) == 1 and live[0] > most
+        for key, most in vendor_values("iris").items()
+        if len(live := sysctl_numbers(facts, key)) == 1 and live[0] > int(most.removeprefix("<="))
     }
     if not over:
         return None

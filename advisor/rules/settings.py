@@ -10,14 +10,14 @@ from functools import partial
 
 import msgspec
 
-from advisor.facts.settings import CAUTIONS, find_setting
+from advisor.facts.settings import CAUTIONS, SETTINGS, find_setting
 from advisor.facts.settings.record import Caution, Machine, Setting
 from advisor.facts.settings.value import value_of
 from advisor.facts.sysctl import SysctlSource
 from advisor.host.package_data import package_data
 from advisor.host.patterns import lazy_regex
 from advisor.rules import sources
-from advisor.rules.queries import kernel_version
+from advisor.rules.queries import kernel_version, sysctl_number
 from advisor.rules.remedy import SIGNS, Decide, Operator, SetTunable, comment_out, set_sysctl
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, Rule, Severity, register, rule
 
@@ -223,6 +223,50 @@ def gone(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             "set it where it went, if it is still wanted",
             *(comment_out(line.path, line.line) for line, _ in found),
         ),
+    )
+
+
+def _active(facts: Facts, key: str) -> tuple[Setting, int] | None:
+    """The key of a limit that counts, of those in two units, with its number; None where it is not known."""
+    setting = find_setting(key)
+    twin = find_setting(setting.twin) if setting and setting.twin else None
+    found = [(one, number) for one in (setting, twin) if one and (number := sysctl_number(facts, one.key))]
+    return found[0] if found else None
+
+
+def _is_misplaced(low: tuple[Setting, int], high: tuple[Setting, int], memory: int | None) -> bool:
+    (lower, number), (upper, most) = low, high
+    if lower.unit != upper.unit:
+        # A percentage is one of the memory that may be dirty, which is never more than all of it.
+        if not lower.is_in_bytes or not memory:
+            return False
+        most = most * memory // 100
+    return number > most or (lower.is_below and number == most)
+
+
+@rule(
+    id="sysctl.out-of-order",
+    severity="advice",
+    title="Limits that belong together are out of order",
+    what="Live values that should not exceed another: marks of the neighbour table, and the limit of dirty memory in "
+    "the background against that of the writers, in either unit.",
+    why="The kernel takes each of them as it is written, and then does otherwise than they say.",
+    helps_when="One of them was set by itself.",
+    hurts_when="Never: in this order neither does what it says.",
+    sources=(sources.VM, sources.IP_SYSCTL),
+)
+def out_of_order(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
+    found: dict[str, tuple[Setting, Setting]] = {}
+    for one in SETTINGS.values():
+        low, high = (_active(facts, key) for key in (one.key, one.not_above)) if one.not_above else (None, None)
+        if low and high and _is_misplaced(low, high, facts.memory.total_bytes):
+            found[f"{low[0].key} {low[1]} is not below {high[0].key} {high[1]}"] = (low[0], high[0])
+    if not found:
+        return None
+    return out_of_order.found(
+        why=" ".join(f"{text}: {low.otherwise}." for text, (low, _) in found.items()),
+        evidence={"detail": tuple(found)},
+        remedy=tuple(f"raise {high.key}, or lower {low.key}" for low, high in found.values()),
     )
 
 

@@ -207,6 +207,8 @@ KIND: Final = Kind(
     capture=Capture(
         files=(
             ("/proc", ("loadavg",)),
+            ("/proc/1", ("limits",)),
+            ("/proc/sysvipc", ("shm",)),
             ("/proc/sys/kernel/pty", ("nr",)),
             ("/proc/sys/net/ipv4", ("tcp_available_congestion_control", "ip_unprivileged_port_start")),
             ("/proc/sys/net/netfilter", ("nf_conntrack_count",)),

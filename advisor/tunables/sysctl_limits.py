@@ -15,8 +15,9 @@ from advisor.facts.memory import X86_PAGE_BYTES, parse_meminfo, read_page_bytes
 from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
 from advisor.facts.reserved_ports import parse_ports, ports_text
 from advisor.facts.settings import find_setting
-from advisor.facts.settings.record import MemoryShare, Setting
+from advisor.facts.settings.record import InUse, MemoryShare, Setting
 from advisor.host import Host, Missing
+from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.kernel_modules import has_index, is_built_in, module_name, read_dependencies
 from advisor.tunables.preflight import list_choices
@@ -52,29 +53,36 @@ def judge_on_host(host: Host, key: str, before: str, value: str) -> Judgement:
     if setting is None:
         return Judgement()
     largest = max(map(int, value.split()))
-    refusal = _below_least(setting, largest) or _below_use(host, setting, before, largest)
+    was = max(map(int, before.split())) if _NUMBERS.fullmatch(before) else None
+    is_lower = was is None or largest < was
+    refusal = _below_use(host, setting, largest) if is_lower else None
     if refusal or setting.share is None:
         return Judgement(refusal)
-    was = max(map(int, before.split())) if _NUMBERS.fullmatch(before) else 0
-    return Judgement() if largest <= was else _judge_share(host, key, setting.share, largest)
+    return Judgement() if largest <= (was or 0) else _judge_share(host, key, setting.share, largest)
 
 
-def _below_least(setting: Setting, largest: int) -> str | None:
-    least = setting.least
-    if least is None or largest >= least.number:
-        return None
-    return f"{largest} is less than {least.number}, with which {least.otherwise}"
-
-
-def _below_use(host: Host, setting: Setting, before: str, largest: int) -> str | None:
+def _below_use(host: Host, setting: Setting, largest: int) -> str | None:
     """Why a limit that is lowered leaves no room; None where it does, or where what is in use cannot be read."""
-    use = setting.in_use
-    if use is None or not _NUMBERS.fullmatch(before) or largest >= max(map(int, before.split())):
-        return None
-    found = re.search(use.pattern, host.read_or_empty(use.path), re.ASCII)
-    if found is None or int(found[1]) < largest:
-        return None
-    return f"{found[1]} {use.what} are in use, so that no other would fit under {largest}"
+    use, least = setting.in_use, setting.least
+    used = _measure_use(host, use) if use else 0
+    shown = f"{used} {use.what} are in use" if use else ""
+    if least is not None and largest < least.number:
+        return f"{largest} is less than {least.number}, with which {least.otherwise}{f'; {shown}' if used else ''}"
+    return f"{shown}, so that no other would fit under {largest}" if use is not None and used >= largest else None
+
+
+def _measure_use(host: Host, use: InUse) -> int:
+    """How much of a limit is used; 0 where that cannot be read."""
+    places = [use.path]
+    if "*" in use.path:
+        places = [use.path.replace("*", name) for name in host.names("/proc") if is_count(name)]
+    found = [re.findall(use.pattern, host.read_or_empty(path), re.ASCII) for path in places]
+    if use.counts == "count":
+        return max(map(len, found), default=0)
+    numbers = [int(one) for some in found for one in some]
+    if use.counts == "pages":
+        return sum(numbers) // (read_page_bytes(host) or X86_PAGE_BYTES)
+    return max(numbers, default=0)
 
 
 def _judge_share(host: Host, key: str, share: MemoryShare, number: int) -> Judgement:

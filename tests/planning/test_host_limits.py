@@ -23,11 +23,19 @@ LIMITS = CASES["LIMITS"]
 RELEASE = "6.1.0-18-amd64"
 
 
+SEGMENTS = (
+    "       key      shmid perms                  size  cpid  lpid nattch\n"
+    "         0         32   600             268435456  1200  1300      2\n"
+    "1234567890      65569   666              33554432  1200  1300      9\n"
+)
+
+
 def host_of(gib: int = 64, sysctl: Mapping[str, str] = {}, files: Mapping[str, str] = {}) -> Host:
     made = WholeHost(DISTRIBUTIONS["debian-12"], gib=gib, cpus=8)
     made.sysctl({**LIMITS, **sysctl})
     made.plain_disk("sda", gib=960, at=("/boot", "/"))
-    made.files |= {"/proc/loadavg": "0.10 0.20 0.30 2/1234 999\n", **files}
+    made.files |= {"/proc/loadavg": "0.10 0.20 0.30 2/1234 999\n", "/proc/sysvipc/shm": SEGMENTS, **files}
+    made.files |= {"/proc/1/limits": "Max open files            1024                 524288               files     \n"}
     return made.host()
 
 
@@ -232,8 +240,8 @@ def test_a_background_that_begins_no_earlier_is_named(
 ) -> None:
     live = {"bytes": "0", "background_bytes": "0", "ratio": "20", "background_ratio": "10"}
     host = host_of(64, {**{f"vm.dirty_{name}": value for name, value in live.items()}, **sysctl})
-    made = plan_profiles(host, [f"sysctl:vm.dirty_{word}" for word in words], {})
-    said = [one for one in made.notes if "is not below" in one]
+    made = plan_profiles(host, [f"sysctl:vm.dirty_{word}" for word in words], {}, foresees=True)
+    said = [one.why for one in made.foreseen if one.id == "sysctl.out-of-order"]
     assert [note in one for one in said] == [True] if note else not said
 
 

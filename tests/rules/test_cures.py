@@ -33,14 +33,26 @@ STAY = DATA["STAY"]
 BY_HAND = {
     **DATA["BY_HAND"],
     "which value is right": (
-        *("sysctl.overridden", "sysctl.differs-at-boot", "llt.flow-control-order", "llt.timer-order"),
+        *(
+            "sysctl.overridden",
+            "sysctl.differs-at-boot",
+            "sysctl.out-of-order",
+            "llt.flow-control-order",
+            "llt.timer-order",
+        ),
         *(
             *("vm.dirty-at-limit", "llt.window-below-path", "beegfs.buffer-memory", "beegfs.same-port"),
             *("iscsi.data-digest",),
         ),
     ),
     "the line alone does harm, and goes": (
-        *("advice.tcp-mem-fixed", "advice.without-effect", "advice.adv-win-scale", "advice.optmem-large"),
+        *(
+            "sysctl.gone",
+            "advice.tcp-mem-fixed",
+            "advice.without-effect",
+            "advice.adv-win-scale",
+            "advice.optmem-large",
+        ),
         *("advice.nobarrier", "advice.write-through", "advice.queue-length", "advice.old-scheduler"),
         *("advice.no-merges", "advice.bfq-for-nvme", "advice.rr-min-io", "advice.offloads-off"),
         *("disks.queue-asked-too-long", "advice.irqbalance-off"),

@@ -11,7 +11,7 @@ from typing import Final
 from advisor.facts.settings import memory, network, system
 from advisor.facts.settings.record import Caution, Setting
 
-__all__ = ["CAUTIONS", "GONE", "KEYS", "SETTINGS", "find_setting"]
+__all__ = ["CAUTIONS", "GONE", "KEYS", "SETTINGS", "find_setting", "vendor_values"]
 
 _EVERYWHERE: Final = ("all", "default")
 _SCANNED: Final = (*network.SCANNED, *memory.SCANNED, *system.SCANNED)
@@ -34,6 +34,11 @@ def find_setting(key: str) -> Setting | None:
     found = SETTINGS.get(key)
     parts = key.split(".")
     return found or (SETTINGS.get(".".join((*parts[:3], "*", *parts[4:]))) if len(parts) > 4 else None)
+
+
+def vendor_values(product: str) -> dict[str, str]:
+    """Return what the documents of a product ask for, by key: ``<=10``, ``>=5`` or ``20``."""
+    return {one.key: one.vendors[product] for one in SETTINGS.values() if product in one.vendors}
 
 
 def _collect_cautions() -> dict[str, tuple[Caution, tuple[str, ...]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from advisor.facts.settings import sources
-from advisor.facts.settings.record import Caution, Least, Machine, MemoryShare, Setting
+from advisor.facts.settings.record import Caution, InUse, Least, Machine, MemoryShare, Setting
 
 _RESERVE_SHARE: Final = 0.03
 # For huge pages the kernel itself keeps up to a twentieth of the memory free, and no more than this in KiB: 22,528 for
@@ -98,7 +98,7 @@ _LOWER_DIRTY = "Writers wait earlier, and the disk gets smaller pieces."
 _DIRTY: Final = MemoryShare(1, 0.5, 0.8, "may be dirty before anything is written", _DOC)
 
 
-def _dirty(name: str, twin: str, does: str, *cautions: Caution, default: str, low: int = 0) -> Setting:
+def _dirty(name: str, twin: str, does: str, *cautions: Caution, default: str, low: int = 0, **vendors: str) -> Setting:
     is_bytes = name.endswith("_bytes")
     return Setting(
         f"vm.{name}",
@@ -116,6 +116,10 @@ def _dirty(name: str, twin: str, does: str, *cautions: Caution, default: str, lo
         lower_hurts=_LOWER_DIRTY,
         higher_hurts=_HIGHER_DIRTY,
         share=_DIRTY if is_bytes else None,
+        not_above=f"vm.{name.replace('background_', '')}" if "background" in name else "",
+        is_below=True,
+        otherwise="the kernel takes half of the writers' limit in its place (mm/page-writeback.c)",
+        vendors=vendors,
         cautions=cautions,
     )
 
@@ -124,8 +128,8 @@ _WRITERS = "How much may be dirty before a program that writes has to write it o
 _BACKGROUND = "How much may be dirty before the kernel writes it out in the background."
 
 SCANNED: Final = (
-    _dirty("dirty_ratio", "dirty_bytes", _WRITERS, _DIRTY_RATIO_HIGH, default="20"),
-    _dirty("dirty_background_ratio", "dirty_background_bytes", _BACKGROUND, default="10"),
+    _dirty("dirty_ratio", "dirty_bytes", _WRITERS, _DIRTY_RATIO_HIGH, default="20", iris="<=10", beegfs="20"),
+    _dirty("dirty_background_ratio", "dirty_background_bytes", _BACKGROUND, default="10", iris="<=5", beegfs="5"),
     _dirty("dirty_bytes", "dirty_ratio", _WRITERS, default="0: the ratio counts", low=8192),
     _dirty("dirty_background_bytes", "dirty_background_ratio", _BACKGROUND, default="0: the ratio counts"),
     *(
@@ -162,6 +166,8 @@ SCANNED: Final = (
             *(1024, 0.02, 0.05, "would be kept free of every program"),
             f"{_DOC}; Red Hat: 5 to 10 % end programs at once",
         ),
+        derives=lambda value, machine: not _MIN_FREE_LARGE.is_bad(value, machine),
+        vendors={"beegfs": ">=262144"},
         least=Least(1024, f"the kernel breaks down under load ({_DOC})"),
         cautions=(_MIN_FREE_LARGE,),
     ),
@@ -188,6 +194,7 @@ SCANNED: Final = (
         shown_by="dentry and inode caches of /proc/slabinfo",
         lower_hurts="Pages of files are dropped first, and read again.",
         higher_hurts="Names and inodes are read again and again.",
+        vendors={"beegfs": "50"},
         cautions=(_CACHE_PRESSURE_ZERO,),
     ),
     Setting(
@@ -203,6 +210,7 @@ SCANNED: Final = (
         shown_by="pswpin, pswpout of /proc/vmstat",
         lower_hurts="File pages that are read again and again are dropped.",
         higher_hurts="Programs that wait are swapped out.",
+        vendors={"iris": "<=10"},
         cautions=(_SWAPPINESS_ZERO,),
     ),
     Setting(
@@ -277,6 +285,8 @@ SCANNED: Final = (
         grows=True,
         shown_by="lines of /proc/PID/maps",
         lower_hurts="Databases and Java programs fail when they map one more file.",
+        least=Least(8192, "programs with many libraries or threads end when they map one more file"),
+        in_use=InUse("/proc/*/maps", r"(?m)^([0-9a-f]+)-", "mappings of one process", "count"),
         higher_hurts="A program that leaks mappings takes more of the kernel's memory.",
     ),
     Setting(

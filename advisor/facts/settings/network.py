@@ -53,6 +53,20 @@ def initial_size(key: str) -> int:
     return int(next(one for one in SCANNED if one.key == key).default.split()[1])
 
 
+def _is_own_size(value: Value, machine: Machine) -> bool:
+    """Whether the sizes of TCP are the kernel's own; the maximum is a 128th of the memory where that is less."""
+    usual, share = (6_291_456, 33_554_432, 4_194_304), (machine.memory_bytes or 0) // 128
+    if len(value.numbers) != 3 or value.numbers[:2] not in ((4096, 131_072), (4096, 87_380), (4096, 16_384)):
+        return False
+    return value.numbers[2] in usual or 0.75 * share <= value.numbers[2] <= 1.1 * share
+
+
+def _is_own_share(value: Value, _: Machine) -> bool:
+    """Whether limit / 4 × 3, limit, twice the first (tcp_init_mem, udp_init in net/ipv4)."""
+    numbers = value.numbers
+    return len(numbers) == 3 and numbers[0] == numbers[1] // 4 * 3 and numbers[2] == 2 * numbers[0]
+
+
 def _is_fixed(value: Value, machine: Machine) -> bool:
     memory, numbers = machine.memory_bytes, value.numbers
     is_beyond = memory is not None and len(numbers) == 3 and numbers[2] * machine.page_bytes > memory // 2
@@ -306,6 +320,7 @@ def _tcp_sizes(end: str, does: str, default: str) -> Setting:
         lower_hurts=_BUFFER_LOW,
         higher_hurts=_BUFFER_HIGH,
         share=_ONE_SOCKET,
+        derives=_is_own_size,
         cautions=(_SIZES_EQUAL, _MAXIMA_LOWERED),
         sources=(sources.TCP,),
     )
@@ -325,6 +340,7 @@ def _pages(protocol: str, pattern: str, *cautions: Caution) -> Setting:
         higher_hurts=_BUFFER_HIGH,
         share=_ALL_SOCKETS,
         least=_LEAST_PAGES,
+        derives=_is_own_share,
         in_use=InUse("/proc/net/sockstat", pattern, f"pages of {protocol}'s buffers"),
         cautions=cautions,
     )
@@ -347,6 +363,8 @@ def _neighbours(version: int) -> tuple[Setting, ...]:
             grows=True,
             shown_by="table_fulls of /proc/net/stat/arp_cache",
             lower_hurts="Neighbours are resolved again and again, and packets to them are lost meanwhile.",
+            not_above=f"net.ipv{version}.neigh.default.gc_thresh{number + 1}" if number < 3 else "",
+            otherwise="the table is full before an old entry is dropped",
         )
         for number, (does, default) in enumerate(told, 1)
     )
@@ -409,6 +427,7 @@ SCANNED: Final = (
         is_shown=True,
         shown_by="second column of /proc/net/softnet_stat",
         lower_hurts="Bursts are dropped before any socket sees them.",
+        least=Least(300, "one round of polling fills it"),
         higher_hurts="What waits in a long queue is late by the time it is served.",
         cautions=(_BACKLOG_HUGE,),
         sources=(sources.SCALING,),
@@ -447,6 +466,7 @@ SCANNED: Final = (
         is_shown=True,
         shown_by="ListenOverflows of /proc/net/netstat",
         lower_hurts="Connections are dropped when many arrive at once.",
+        least=Least(128, "clients that come at once are dropped: it was the default until Linux 5.4"),
         higher_hurts="A program that is too slow keeps clients waiting instead of refusing them.",
         sources=(sources.IP_SYSCTL,),
     ),
@@ -672,6 +692,7 @@ SCANNED: Final = (
         "Connections that may be half open on each listening socket.",
         "connections",
         derived_from="memory: from 128 on",
+        derives=lambda value, _: value.first >= 128 and value.first & (value.first - 1) == 0,
         grows=True,
         shown_by="TCPReqQFullDrop, TCPReqQFullDoCookies of /proc/net/netstat",
         lower_hurts="Many clients at once get SYN cookies, or no answer.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -85,10 +85,6 @@ class Caution(msgspec.Struct, frozen=True, kw_only=True):
     contradictions: tuple[str, ...] = ()
     gone: Gone | None = None
 
-    def judge(self, value: Value, machine: Machine) -> bool:
-        """Return whether the value is one of those."""
-        return self.is_bad(value, machine)
-
 
 class MemoryShare(NamedTuple):
     """What a number of a key takes of the memory: ``unit`` bytes each, 0 for pages and -1 for huge pages.
@@ -104,11 +100,14 @@ class MemoryShare(NamedTuple):
 
 
 class InUse(NamedTuple):
-    """Where a host shows how much of a limit is used: the pattern's group is the number."""
+    """Where a host shows how much of a limit is used: the pattern's group is the number; of several the ``largest``
+    counts, their ``sum`` in pages, or how many there are (``count``). A path with a star is one file of each process.
+    """
 
     path: str
     pattern: str
     what: str
+    counts: Literal["largest", "pages", "count"] = "largest"
 
 
 class Least(NamedTuple):
@@ -172,6 +171,16 @@ class Setting(_Named, frozen=True, kw_only=True):
     share: MemoryShare | None = None
     in_use: InUse | None = None
     least: Least | None = None
+    not_above: str = ""
+    """The key whose value this one should not exceed."""
+    is_below: bool = False
+    """Whether it should not be equal to that either."""
+    otherwise: str = ""
+    """What happens where it does."""
+    vendors: Mapping[str, str] = {}
+    """What the documents of a product ask for, by the name of its profile: ``<=10``, ``>=5``, ``20``."""
+    derives: Callable[[Value, Machine], bool] | None = None
+    """Whether the kernel of such a machine has a value by itself, without a file that sets it."""
     cautions: tuple[Caution, ...] = ()
     sources: tuple[str, ...] = ()
     """In addition to the kernel's own document."""
@@ -186,6 +195,11 @@ class Setting(_Named, frozen=True, kw_only=True):
     def is_in_bytes(self) -> bool:
         """Whether its numbers are bytes, and are shown as KiB or MiB."""
         return self.unit == "bytes"
+
+    @property
+    def is_buffer(self) -> bool:
+        """Whether it is one of the sizes of socket buffers."""
+        return self.is_in_bytes and self.share is not None and self.is_shown and self.grows
 
     def is_gone(self, kernel: KernelVersion | None) -> bool:
         """Return whether this kernel has the setting no more, or without effect."""

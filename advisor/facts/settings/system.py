@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from advisor.facts.settings import sources
-from advisor.facts.settings.record import InUse, Setting
+from advisor.facts.settings.record import InUse, Least, Setting
 
 _THREADS = InUse("/proc/loadavg", r"^\S+ \S+ \S+ [0-9]+/([0-9]+)", "threads")
+_SEGMENT = r"(?m)^ *-?[0-9]+ +[0-9]+ +[0-7]+ +([0-9]+) "
 _MSGS = "Programs that queue messages are refused or wait."
 _SCHED = "/sys/kernel/debug/sched"
 
@@ -42,6 +43,8 @@ SCANNED: Final = (
         derived_from="CPUs: 32,768, or 1,024 for each where that is more; systemd sets 4,194,304",
         grows=True,
         lower_hurts="No more threads can be made: fork(2) fails with EAGAIN.",
+        derives=lambda value, machine: value.first in (32_768, 4_194_304, 1024 * (machine.cpus or 0)),
+        least=Least(4096, "a busy service finds no id for one more thread"),
         in_use=_THREADS,
     ),
     Setting(
@@ -52,6 +55,8 @@ SCANNED: Final = (
         default="18446744073692774399",
         grows=True,
         lower_hurts="Databases that take their memory in one segment do not start, or take less.",
+        least=Least(1 << 20, "no database gets its memory: its unit is bytes"),
+        in_use=InUse("/proc/sysvipc/shm", _SEGMENT, "bytes of one segment"),
     ),
     Setting(
         "kernel.shmall",
@@ -61,6 +66,8 @@ SCANNED: Final = (
         default="18446744073692774399",
         grows=True,
         lower_hurts="Databases do not start, or take less.",
+        least=Least(256, "no database gets its memory: its unit is pages"),
+        in_use=InUse("/proc/sysvipc/shm", _SEGMENT, "pages of segments", "pages"),
     ),
     Setting(
         "kernel.shmmni",
@@ -69,6 +76,7 @@ SCANNED: Final = (
         default="4096",
         grows=True,
         lower_hurts="Databases with many segments do not start.",
+        in_use=InUse("/proc/sysvipc/shm", _SEGMENT, "segments", "count"),
     ),
     Setting(
         "kernel.panic",
@@ -160,6 +168,7 @@ SCANNED: Final = (
         grows=True,
         shown_by="fs.aio-nr",
         lower_hurts="io_setup(2) fails with EAGAIN, and databases do not start.",
+        least=Least(1024, "no database gets its requests"),
         in_use=InUse("/proc/sys/fs/aio-nr", r"^([0-9]+)", "slots of asynchronous I/O"),
     ),
     Setting("fs.aio-nr", "Requests of asynchronous I/O that programs have asked for.", "requests", is_counter=True),
@@ -172,6 +181,8 @@ SCANNED: Final = (
         grows=True,
         shown_by="/proc/sys/fs/file-nr",
         lower_hurts="open(2) fails with ENFILE for every program.",
+        derives=lambda value, machine: 0.75 <= 10240 * value.first / (machine.memory_bytes or 1) <= 1.25,
+        least=Least(8192, "programs cannot open their files"),
         in_use=InUse("/proc/sys/fs/file-nr", r"^([0-9]+)", "open files"),
     ),
     Setting(
@@ -181,6 +192,8 @@ SCANNED: Final = (
         default="1048576",
         grows=True,
         lower_hurts="Services whose LimitNOFILE is above it do not start.",
+        least=Least(1024, "logins and services fail: it is the usual soft limit of a process"),
+        in_use=InUse("/proc/1/limits", r"(?m)^Max open files +[0-9]+ +([0-9]+)", "files of a service"),
         higher_hurts="One process may take more of the kernel's memory.",
     ),
     Setting(
@@ -203,6 +216,7 @@ OTHERS: Final = (
         grows=True,
         shown_by="/proc/loadavg",
         lower_hurts="fork(2) fails with EAGAIN for every program.",
+        least=Least(1024, "a host with some services cannot start one more program"),
         in_use=_THREADS,
     ),
     Setting(
@@ -234,13 +248,14 @@ OTHERS: Final = (
             default=default,
             grows=True,
             lower_hurts="Programs that watch files fail with ENOSPC or EMFILE, or miss events.",
+            least=Least(least, "programs that watch files (systemd among them) fail or miss events"),
             higher_hurts="One user may take more of the kernel's memory.",
             sources=("inotify(7)",),
         )
-        for name, does, unit, default, derived in (
-            ("user_watches", "Files that one user may watch.", "files", "", "memory: 8,192 to 1,048,576"),
-            ("user_instances", "Watchers that one user may have.", "watchers", "128", ""),
-            ("queued_events", "Events that may wait for one watcher.", "events", "16384", ""),
+        for name, does, unit, default, derived, least in (
+            ("user_watches", "Files that one user may watch.", "files", "", "memory: 8,192 to 1,048,576", 8192),
+            ("user_instances", "Watchers that one user may have.", "watchers", "128", "", 64),
+            ("queued_events", "Events that may wait for one watcher.", "events", "16384", "", 1024),
         )
     ),
     _in_debugfs("sched_nr_migrate", "Tasks that are moved at once.", "nr_migrate", "tasks"),

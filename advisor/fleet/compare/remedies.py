@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from advisor.facts.settings import find_setting
 from advisor.fleet.compare.collected import Value
 from advisor.fleet.compare.columns import Fleet
 from advisor.fleet.compare.judged import JudgedRow
@@ -22,10 +23,6 @@ MAX_LIMIT: Final = 40
 MAX_NAMED: Final = 12
 PROFILE_BYTES: Final = 8 << 20
 """What socket-buffers-8m raises buffers to."""
-_BUFFERS: Final = frozenset(
-    {"net.core.rmem_max", "net.core.wmem_max", "net.core.rmem_default", "net.core.wmem_default"}
-    | {"net.core.optmem_max", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
-)
 _TUNABLES: Final = {"memory.thp_enabled": "thp:enabled", "memory.thp_defrag": "thp:defrag"}
 _PLAIN: Final = lazy_regex(r"\d+( \d+)*|[a-z][\w-]*", re.ASCII)
 """Numbers or a word, as the kernel takes them."""
@@ -109,8 +106,10 @@ def _word(value: Value) -> str:
 
 
 def _sysctl_words(key: str, wanted: Value, row: JudgedRow) -> Iterable[str]:
+    setting = find_setting(key)
     if (
-        key in _BUFFERS
+        setting is not None
+        and setting.is_buffer
         and _reaches_wanted(wanted)
         and all(_is_below(value, wanted) for value in row.groups if (value,) != row.majority)
     ):

@@ -1,8 +1,8 @@
 """One host's facts as what a fleet compares: attributes with stable dotted names, and what is unknown of them.
 
 A value is a text or a number that two hosts must share to be alike. What is a host's own (its name, its addresses,
-serial numbers, counters) is no attribute. What the kernel derives from the size of memory stands as ``derived from
-memory`` as long as no file of the host sets it, so that two sizes of memory are not twenty outliers.
+serial numbers, counters) is no attribute. What the kernel derives from the machine stands as ``derived from memory`` or
+the like as long as no file of the host sets it, so that two sizes of memory are not twenty outliers.
 
 The names: ``host.kernel``, ``cpu.model``, ``memory.installed``, ``numa.distances``, ``sysctl.KEY``, ``cmdline.WORD``,
 ``link.ROLE.mtu``, ``disk.MODEL.scheduler``, ``array.ROLE.chunk_bytes``, ``filesystem.MOUNTPOINT.options``,
@@ -13,6 +13,7 @@ The names: ``host.kernel``, ``cpu.model``, ``memory.installed``, ``numa.distance
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -20,24 +21,23 @@ import msgspec
 
 from advisor.facts.cpulist import format_list
 from advisor.facts.host_facts import Facts
+from advisor.facts.settings import find_setting
+from advisor.facts.settings.record import Setting
+from advisor.facts.settings.value import value_of
 from advisor.fleet.compare.advisor_state import AdvisorState
 from advisor.fleet.compare.collected import Collected, Value
 from advisor.fleet.compare.summary_links import Membership, collect_links, link_roles, memberships_of
 from advisor.fleet.compare.summary_services import collect_services, llt_cluster, llt_node
 from advisor.fleet.compare.summary_storage import collect_storage
-from advisor.host.numbers import is_count
 from advisor.rules.queries import split_ids
+from advisor.rules.settings import machine_of
 
-DERIVED: Final = "derived from memory"
 TYPE_ATTRIBUTES: Final = (
     *("host.product", "host.architecture", "host.virtualization", "host.instance_type"),
     *("cpu.model", "cpu.packages", "cpu.cores", "cpu.threads", "memory.installed", "numa.nodes"),
 )
 """What makes the type of a host's hardware."""
 
-_FROM_MEMORY: Final = ("net.ipv4.tcp_mem", "net.ipv4.udp_mem", "vm.min_free_kbytes", "fs.file-max")
-# A counter, and what names no setting.
-_NO_SETTING: Final = frozenset({"fs.aio-nr"})
 _GIB: Final = 1 << 30
 _TUNING_WORDS: Final = frozenset(
     {
@@ -109,9 +109,10 @@ def summarise_host(facts: Facts, context: HostContext) -> HostSummary:
     if not facts.sysctl:
         found.unknown("sysctl.*")
     for key, value in facts.sysctl.items():
-        if key not in _NO_SETTING:
-            is_derived = key in _FROM_MEMORY and key not in facts.sysctl_origin and _is_derived(key, value, facts)
-            found.put(f"sysctl.{key}", DERIVED if is_derived else value)
+        setting = find_setting(key)
+        # A counter names no setting.
+        if setting is None or not setting.is_counter:
+            found.put(f"sysctl.{key}", (setting and _derived_words(setting, value, facts)) or value)
     if context.command_line is None:
         found.unknown("cmdline.*")
     for key, value in tuning_words(context.command_line or "").items():
@@ -180,22 +181,13 @@ def _installed_memory(size_bytes: int | None) -> str | None:
     return f"{-(-size_bytes // step) * step / _GIB:.4g} GiB"
 
 
-def _is_derived(key: str, value: str, facts: Facts) -> bool:
-    """Whether a value is one that the kernel itself makes from the size of memory.
-
-    tcp_mem and udp_mem: limit / 4 × 3, limit, twice the first (tcp_init_mem, udp_init in net/ipv4). fs.file-max: a
-    tenth of memory in KiB (files_maxfiles_init). vm.min_free_kbytes has several makers, huge pages among them.
-    """
-    words = value.split()[:3]
-    if not all(is_count(word) for word in words):
-        return False
-    numbers = [int(word) for word in words]
-    if key.endswith("_mem"):
-        return len(numbers) == 3 and numbers[0] == numbers[1] // 4 * 3 and numbers[2] == 2 * numbers[0]
-    if key == "fs.file-max":
-        tenth = (facts.memory.total_bytes or 0) / 10240
-        return bool(numbers) and 0.75 * tenth <= numbers[0] <= 1.25 * tenth
-    return True
+def _derived_words(setting: Setting, value: str, facts: Facts) -> str | None:
+    """What stands for a value that the kernel itself makes from the machine; None where a file sets it, or another
+    value is there."""
+    is_own = setting.key not in facts.sysctl_origin and setting.derives is not None
+    if not is_own or setting.derives is None or not setting.derives(value_of(setting.key, value), machine_of(facts)):
+        return None
+    return f"derived from {re.split('[:,]', setting.derived_from)[0]}"
 
 
 def tuning_words(command_line: str) -> dict[str, str]:
