@@ -240,10 +240,11 @@ def _asked_by(finding: Finding, plans: Mapping[str, Plan]) -> Iterator[tuple[str
             yield from ((part.tunable, part.value) for part in step.only)
             plan = None if step.only else plans.get(step.profile)
             for change in plan.changes if plan else ():
-                # Of a whole profile that which the finding names: the device and the attribute, or the key.
+                # Of a whole profile that which the finding names: the device and the attribute, the key, or the number.
                 _, device, leaf = (*change.tunable.split(":"), "")[:3]
                 name = (leaf or device).rpartition(".")[2]
-                if name.lower() in said and (not leaf or device.lower() in said):
+                is_named = name.lower() in said and (not leaf or device.lower() in said)
+                if is_named or (len(change.after) > 4 and change.after in said):
                     yield change.tunable, change.after
 
 
@@ -302,7 +303,12 @@ class _Judge:
             assert record.until is not None
             went = f": {record.moved_to}" if record.moved_to else ""
             return _as(line, "no-effect", f"gone since Linux {record.until[0]}.{record.until[1]}{went}")
-        if not isinstance(seen, Missing) or not seen.is_absent or record is not None:
+        if not isinstance(seen, Missing) or not seen.is_absent:
+            return None
+        dotted = next((link.name for link in self._facts.links if "." in link.name and f".{link.name}." in key), None)
+        if dotted:
+            return _as(line, "no-effect", f"names no file: write {key.replace(dotted, dotted.replace('.', '/'))}")
+        if record is not None:
             return None
         if key and self._host.is_live:
             return _as(line, "no-effect", f"this kernel has no {key}")

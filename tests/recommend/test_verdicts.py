@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from advisor.facts.host_facts import scan
@@ -17,7 +18,9 @@ from advisor.planner import plan_profiles
 from advisor.recommend import outlooks
 from advisor.recommend.verdicts import JudgedText, judge_texts
 from advisor.report.judge_page import judge_text
+from advisor.rules.finding import Finding
 from advisor.rules.registry import judge
+from advisor.rules.remedy import PlanProfile
 from tests.cases import cases
 from tests.cli.inside import call_inside
 from tests.golden import assert_golden
@@ -55,6 +58,33 @@ def test_more_than_a_finding_asks_for_is_applied_as_far_as_it_asks() -> None:
 def test_a_later_file_overrides_it() -> None:
     found = judged("vm.swappiness = 1\n", open_host(snapshot=LAB)).lines[0]
     assert (found.verdict, "/etc/sysctl.d/99-zz-local.conf" in found.why) == ("overridden", True)
+
+
+def test_a_dotted_key_of_a_vlan_names_no_file() -> None:
+    host = serving_host(["kafka.service"])
+    facts = scan(host)
+    facts = msgspec.structs.replace(
+        facts, links=tuple(msgspec.structs.replace(link, name="eno1.10") for link in facts.links[:1])
+    )
+    pasted = read_pasted("net.ipv4.conf.eno1.10.rp_filter = 1\n", "text.txt", host, facts)
+    found = judge_texts([pasted], host, facts, (), ()).lines[0]
+    assert (found.verdict, "eno1/10" in found.why) == ("no-effect", True)
+
+
+def test_a_later_text_overrides_an_earlier_one() -> None:
+    found = judge_lines({"a": b"vm.swappiness = 1\n", "b": b"vm.swappiness = 60\n"}, serving_host(["kafka.service"]))
+    assert [(one.file, one.verdict) for one in found.judged.lines] == [("a", "overridden"), ("b", "set")]
+
+
+def test_a_whole_profile_that_a_finding_names_in_part() -> None:
+    """Of a profile that is the remedy, a finding asks for what it names."""
+    host = open_host(snapshot=LAB)
+    facts = scan(host)
+    asked = PlanProfile("socket-buffers-8m")
+    finding = Finding("x.y", "advice", "Too small", "It wants 8388608.", {}, "", None, "", (), remedy=(asked,))
+    pasted = read_pasted("net.core.wmem_max = 8388608\nvm.max_map_count = 262144\n", "text.txt", host, facts)
+    found = judge_texts([pasted], host, facts, [finding], outlooks(host, facts)).lines
+    assert [one.verdict for one in found] == ["helps", "no-evidence"]
 
 
 ARTICLE = """\
