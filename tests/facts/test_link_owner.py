@@ -204,7 +204,7 @@ def test_what_a_network_file_and_its_drop_ins_say() -> None:
 DATA = read_cases(__file__)
 
 
-@pytest.mark.parametrize("text", [*DATA["netplan_files_that_tell_nothing"], "{" * 5000])
+@pytest.mark.parametrize("text", [*DATA["netplan_files_that_tell_nothing"], "{" * 5000, "\udcff"])
 def test_netplan_files_that_tell_nothing(text: str) -> None:
     found = read_link_owner(host({NETPLAN: text, **configured(GENERATED)}), "eth1")
     assert isinstance(found, LinkOwner if "&a" in text else Missing)
