@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 import shutil
 import subprocess
@@ -23,9 +25,16 @@ pytestmark = pytest.mark.skipif(not shutil.which("rpmbuild"), reason="no rpmbuil
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The binary package; the one of its source lies next to it."""
-    directory = tmp_path_factory.mktemp("rpm")
-    run("sh", RPM / "build.sh", directory)
+    """The binary package; the one of its source lies next to it. Built once for all processes of a run of tests."""
+    place = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place = place.parent
+    directory = place / "rpm"
+    with (place / "rpm.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not list(directory.glob("*.noarch.rpm")):
+            directory.mkdir(exist_ok=True)
+            run("sh", RPM / "build.sh", directory)
     (found,) = directory.glob("*.noarch.rpm")
     assert found.name == f"host-advisor-{__version__}-1.noarch.rpm"
     return found
