@@ -148,6 +148,7 @@ def is_found(disk: Disk, now: Disk, marks: set[str], boot: str) -> bool:
     return disk.path == now.path if "path" in marks else "hctl" in marks and disk.hctl == now.hctl
 
 
+@pytest.mark.repeats(30)
 @pytest.mark.parametrize("move", CASES["moves"])
 def test_each_value_goes_back_to_its_own_path_or_nowhere(
     applied: tuple[str, Path, Plan], move: str, tmp_path: Path

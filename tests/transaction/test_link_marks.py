@@ -209,6 +209,7 @@ def test_a_stacked_link_that_moved_along_is_restored_under_its_new_name(place: P
     assert json.loads(place.out("ip -j link show m0"))[0]["mtu"] == 1400, stranger
 
 
+@pytest.mark.repeats(4)
 @pytest.mark.parametrize("way", ["command", "apply-script"])
 @pytest.mark.parametrize("change", CHANGES)
 def test_verify_reads_our_link_and_no_other(place: Place, change: str, way: str) -> None:

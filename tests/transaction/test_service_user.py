@@ -102,6 +102,7 @@ def secrets(where: Path) -> list[tuple[bytes, int, int]]:
     return [(place.read_bytes(), place.stat().st_mode, place.stat().st_uid) for place in places]
 
 
+@pytest.mark.repeats(12)
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_user_who_swaps_links_reaches_nothing_of_roots(tmp_path: Path, attack: str, step: int) -> None:
@@ -154,6 +155,7 @@ def file_of(where: Path) -> Path:
     return where / "root/srv/app/app.conf"
 
 
+@pytest.mark.repeats(12)
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 @pytest.mark.parametrize("mode", [0o644, 0o600, 0o755])
 @pytest.mark.parametrize("before", [OLD, b"", b"\0\xff no newline", b"x\n" * 25_000])
@@ -265,6 +267,7 @@ def test_a_race_of_links_reaches_nothing_of_roots(tmp_path: Path, race: str) -> 
     assert sorted(os.listdir(tmp_path / "root/secret")) == ["app.conf", "file"]
 
 
+@pytest.mark.repeats(6)
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 @pytest.mark.parametrize("before", [OLD, None])
 @pytest.mark.parametrize("owner", [0, USER])
