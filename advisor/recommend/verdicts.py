@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import msgspec
 
@@ -40,9 +40,7 @@ from advisor.tunables.catalogue import namespace_of
 from advisor.tunables.preflight import ExpandsIds
 
 Verdict = Literal["harmful", "helps", "overridden", "owned", "no-effect", "lowers", "no-evidence", "unknown", "set"]
-VERDICTS: Final[tuple[Verdict, ...]] = (
-    *("harmful", "helps", "overridden", "owned", "no-effect", "lowers", "no-evidence", "unknown", "set"),
-)
+VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
 """The most important first."""
 _MOST_DEVICES: Final = 64
 _NO_RECORD: Final = "advisor has no record of this key"
@@ -294,7 +292,9 @@ class _Judge:
             why = absent if seen.is_absent else seen.why
             return _as(line, "unknown", why if not key or find_setting(key) else f"{_NO_RECORD}; {why}")
         if is_so:
-            return _as(line, "set", _but_at_boot(value, boot))
+            # Live it may be more than is asked for, where more is as good.
+            so = "already so" if live == value else f"already {live}"
+            return _as(line, "set", so if boot in (None, value, live) else f"{so}, but the next boot sets {boot}")
         return self._by_need(line, key, live or "", value, one)
 
     def _gone(self, line: JudgedLine, key: str, seen: str | Missing) -> JudgedLine | None:
@@ -308,12 +308,10 @@ class _Judge:
         dotted = next((link.name for link in self._facts.links if "." in link.name and f".{link.name}." in key), None)
         if dotted:
             return _as(line, "no-effect", f"names no file: write {key.replace(dotted, dotted.replace('.', '/'))}")
-        if record is not None:
+        is_file = key or (line.tunable or "").startswith(("link:", "block:", "md:", "sysfs:", "thp:"))
+        if record is not None or not is_file or not self._host.is_live:
             return None
-        if key and self._host.is_live:
-            return _as(line, "no-effect", f"this kernel has no {key}")
-        is_file = (line.tunable or "").startswith(("link:", "block:", "md:", "sysfs:", "thp:"))
-        return _as(line, "no-effect", f"not on this host: {seen.why}") if is_file else None
+        return _as(line, "no-effect", f"this kernel has no {key}" if key else f"not on this host: {seen.why}")
 
     def _caution(self, line: JudgedLine, key: str, value: str) -> JudgedLine | None:
         """What a record or a rule says against the value."""
@@ -357,6 +355,9 @@ class _Judge:
         note = f"{one.note}. " if one.note else ""
         lowered = ", ".join(f"{was} becomes {now}" for was, now in lowered_fields(live, value))
         harm = (record.lower_hurts if lowered else record.higher_hurts) if record else ""
+        if record and record.twin and "0" in (live, value):
+            # Its twin holds the limit: this number alone says nothing of more or less.
+            lowered = harm = ""
         if lowered and (record is None or record.grows) and not lowered_fields(value, live):
             return _as(line, "lowers", f"{note}{lowered}. {harm}".rstrip(" ."))
         shown = f" (what would: {record.shown_by})" if record and record.shown_by else ""
@@ -450,10 +451,6 @@ def _of_container(line: JudgedLine) -> JudgedLine:
             line, "no-effect", "it has no value of its own in a container: the runtime refuses it, set it on the host"
         )
     return _as(line, "owned", "it is the container's own value; that of this host does not change")
-
-
-def _but_at_boot(value: str, boot: str | None) -> str:
-    return f"already so, but the next boot sets {boot}" if boot not in (None, value) else "already so"
 
 
 def _in_numbers(*texts: str) -> list[tuple[int, ...]]:

@@ -11,9 +11,9 @@ import msgspec
 
 from advisor.errors import AdvisorError
 from advisor.facts.host_facts import Facts
-from advisor.host import Host, Missing
-from advisor.host.files import FileSource
+from advisor.host import Host, PutFile
 from advisor.host.patterns import lazy_regex
+from advisor.host.would_be import after_steps
 from advisor.importers.made import shorten_text
 from advisor.importers.pasted.shell import (
     KEY,
@@ -359,28 +359,6 @@ def _profile_regions(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
             begin, names = None, set()
 
 
-class _WithFile:
-    """A host's files, and one more that is nowhere but in a text."""
-
-    def __init__(self, source: FileSource, path: str, data: bytes) -> None:
-        self._source, self._path, self._data = source, path, data
-
-    def read(self, path: str) -> bytes | Missing:
-        return self._data if path == self._path else self._source.read(path)
-
-    def listdir(self, path: str) -> tuple[str, ...] | Missing:
-        return self._source.listdir(path)
-
-    def readlink(self, path: str) -> str | Missing:
-        return self._source.readlink(path)
-
-    def real(self, path: str) -> str | Missing:
-        return path if path == self._path else self._source.real(path)
-
-    def is_dir(self, path: str) -> bool:
-        return path != self._path and self._source.is_dir(path)
-
-
 def _read_profile(
     text: str, region: tuple[int, int], name: str, host: Host, facts: Facts
 ) -> list[PastedSetting] | None:
@@ -408,7 +386,7 @@ def _read_profile(
 def _import_profile(own: str, host: Host, place: str) -> Imported:
     from advisor.importers.from_tuned import import_tuned
 
-    files = Host(_WithFile(host.files, place, own.encode()), host.commands)
+    files = after_steps(host, [PutFile(place, own.encode())])
     read = import_saptune if kind_of_text(own) == "saptune" else import_tuned
     return read("pasted", host, "intent", files=files, path=place)
 
