@@ -76,6 +76,7 @@ def test_where_it_cannot_be_told_the_plan_can_be_made(tmp_path: Path) -> None:
     assert planned(tmp_path, "infoscale-fss-tcp").is_empty
 
 
+@pytest.mark.repeats(12)
 @pytest.mark.parametrize("profile", ["infoscale-fss-udp", "infoscale-fss-zones", "infoscale-fss-tcp"])
 @pytest.mark.parametrize(("reserved", "span", "expected"), CASES["the ports of llt are reserved and the others stay"])
 def test_the_ports_of_llt_are_reserved_and_the_others_stay(

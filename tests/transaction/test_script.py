@@ -237,6 +237,7 @@ def applied_script_of(where: Path, plan: Plan) -> Path:
     return store.script_path(record.id)
 
 
+@pytest.mark.repeats(7)
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 @pytest.mark.parametrize("lines", [199, 200, 201, 40_001, 100_000])
 def test_a_long_file_comes_back_whole(tmp_path: Path, shell: list[str], lines: int) -> None:
