@@ -11,6 +11,7 @@ from advisor.errors import AdvisorError, PermissionDeniedError, UsageError
 from advisor.facts.host_facts import Facts, scan
 from advisor.facts.services import Service, read_services
 from advisor.facts.settings.value import is_text_key
+from advisor.facts.sysctl import KEYS, origins, read_sysctl_sources
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host
 from advisor.importers.conflicts import writers_beside_plan
@@ -127,6 +128,7 @@ def plan_profiles(
     of_values = {request.profile.name for request in asked if request.is_of_values}
     merged, merge_notes = merge_targets(expanded, held, of_values=of_values)
     targets, twin_notes = drop_wider_twins(merged, found.memory.total_bytes)
+    found = _with_origins(host, found, (target.tunable for target in targets))
     seen = observe_targets(host, targets, None if records is None else first_seen(records), held)
     guards = tuple(dict.fromkeys(guard for request in asked for guard in request.profile.guards))
     made = make_plan(
@@ -158,6 +160,18 @@ def plan_profiles(
     )
     foreseen = foresee(host, found, made) if foresees and not made.blocking else ()
     return msgspec.structs.replace(made, notes=said, foreseen=foreseen)
+
+
+def _with_origins(host: Host, facts: Facts, tunables: Iterable[str]) -> Facts:
+    """The facts, with the files that set the keys of a plan: a scan looks for those that rules or files name."""
+    keys = {one.removeprefix("sysctl:") for one in tunables if one.startswith("sysctl:")} - {
+        *KEYS,
+        *facts.sysctl_origin,
+    }
+    if not keys:
+        return facts
+    more = origins(read_sysctl_sources(host, Unknowns()), keys)
+    return msgspec.structs.replace(facts, sysctl_origin={**facts.sysctl_origin, **more})
 
 
 def _refuse_mistakes(host: Host, made: Plan, names: Collection[str], facts: Facts) -> None:

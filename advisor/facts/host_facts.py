@@ -25,9 +25,10 @@ from advisor.facts.owners import Owners, read_owners
 from advisor.facts.roles import read_roles
 from advisor.facts.settings import GONE, KEYS
 from advisor.facts.site_settings import SiteSetting, read_site_settings
-from advisor.facts.sysctl import SysctlOrigin, origins, read_sysctl, read_sysctl_sources
+from advisor.facts.sysctl import SysctlOrigin, named_keys, origins, read_sysctl, read_sysctl_sources
 from advisor.facts.systemd import Systemd, read_systemd
 from advisor.facts.unknown import Unknown, Unknowns
+from advisor.facts.writers import Write, read_writes
 from advisor.host import Host, Missing
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ class Facts(msgspec.Struct, frozen=True):
     purchases: tuple[PurchasedFigures, ...] = ()
     """What the user declares of volumes, against the machine; a scan by itself knows of none."""
     container: Container = Container()
+    writes: tuple[Write, ...] = ()
+    """What sets values of tunables besides sysctl files, in the order of time (`advisor.facts.writers`)."""
     roles: Mapping[str, tuple[str, ...]] = {}
     """What the host is seen to serve, by the name of the profile for it: the signs, such as units that run."""
 
@@ -121,6 +124,8 @@ def scan(host: Host, *, with_drives: bool | None = None, only_judged: bool = Fal
     llt = _read_llt(host, links, unknown)
     iscsi = _read_iscsi(host, links, disks, arrays, unknown)
     network_storage = read_network_storage(host, disks, links, iscsi)
+    lines = read_sysctl_sources(host, unknown)
+    named = named_keys(lines)
     return Facts(
         host=identity,
         cpu=read_cpu(host, unknown),
@@ -128,8 +133,9 @@ def scan(host: Host, *, with_drives: bool | None = None, only_judged: bool = Fal
         numa=read_numa(host, unknown),
         links=links,
         irqs=read_irqs(host, unknown),
-        sysctl=read_sysctl(host, unknown),
-        sysctl_origin=origins(read_sysctl_sources(host, unknown), (*KEYS, *GONE)),
+        sysctl=read_sysctl(host, unknown, named),
+        sysctl_origin=origins(lines, named.union(KEYS, GONE)),
+        writes=read_writes(host),
         disks=disks,
         filesystems=filesystems,
         arrays=arrays,

@@ -14,6 +14,10 @@ _HOLDING_SECRETS: Final = lazy_regex(
     r"/(etc|run|lib|usr/lib)/(NetworkManager|netplan)/.*|/etc/(network|iscsi|beegfs)/.*"
     r"|/etc/sysconfig/network(-scripts)?/.*|/var/lib/iscsi/.*|/etc/postgresql/.*"
 )
+# What may be a script, a unit, a table of cron, or the configuration of a program that sets values.
+_OF_WRITERS: Final = lazy_regex(
+    r"/(etc|var/spool/cron|usr/local|opt|root|srv|home|sbin|usr/sbin|var/lib/(kubelet|openvswitch))/.*"
+)
 _CERTAIN: Final = (
     rb"[\w.-]*(?:pass(?:word|wd|phrase)(?:-?all|_in)?|psk|secret|pin"
     rb"|(?:pre-?shared|private|wep|wireless)[_-]?key[\d_]*)"
@@ -38,13 +42,15 @@ _OF_TMPFILES: Final = lazy_regex(rb"(?m)^(?![#\n])(?!w\S*[ \t]+/sys/(?!kernel/co
 def without_secrets(path: str, content: bytes) -> bytes:
     """The content of a file with each password and key in it replaced by a word; other files as they are.
 
-    Of start-up scripts nothing is left but the commands that a scan knows, of InterSystems' cpf nothing but its keys,
-    of VCS' main.cf nothing but its resources.
+    Of scripts, units and cron's tables nothing is left but the commands that a scan knows, of InterSystems' cpf nothing
+    but its keys, of VCS' main.cf nothing but its resources.
     """
-    if path in ("/etc/rc.local", "/etc/rc.d/rc.local"):
-        from advisor.facts.site_settings import only_settings
+    if _OF_WRITERS.fullmatch(path):
+        from advisor.facts.writers.scripts import without_other_words
 
-        return only_settings(content.decode("utf-8", "replace")).encode()
+        words = without_other_words(path, content.decode("utf-8", "replace"))
+        if words is not None:
+            return words.encode()
     if path == "/etc/VRTSvcs/conf/config/main.cf":
         from advisor.facts.infoscale_text import only_resources
 

@@ -14,14 +14,20 @@ from advisor.facts.settings import KEYS
 from advisor.facts.sysctl_files import SysctlSource, is_pattern, key_path, list_files, parse_sysctl_file
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
+from advisor.host.patterns import lazy_regex
 
-__all__ = ["KEYS", "SysctlOrigin", "SysctlSource", "origins", "read_sysctl", "read_sysctl_sources"]
+__all__ = ["KEYS", "SysctlOrigin", "SysctlSource", "named_keys", "origins", "read_sysctl", "read_sysctl_sources"]
 
 
 MAX_LINES: Final = 10_000
 """Settings of all files together. A file beyond it is unreadable as a whole: half of it would name a wrong winner."""
 MAX_PATTERNS: Final = 256
 _NAME_MAX: Final = 255
+# Secrets, commands to the kernel, and what changes by itself.
+_UNREAD: Final = lazy_regex(
+    r".*(?:secret|_key|\.flush)|vm\.(?:drop_caches|compact_memory)"
+    r"|kernel\.(?:random\..*|hostname|domainname|ns_last_pid|perf_event_max_sample_rate)"
+)
 
 
 class SysctlOrigin(msgspec.Struct, frozen=True):
@@ -40,10 +46,25 @@ class SysctlOrigin(msgspec.Struct, frozen=True):
     """A line of /etc/sysctl.conf that boot does not read, and that ``sysctl --system`` would apply."""
 
 
-def read_sysctl(host: Host, unknown: Unknowns) -> dict[str, str]:
-    """Live values by dotted key, white space folded to single blanks. A key the kernel lacks is left out."""
-    readings = ((key, unknown.value(f"sysctl.{key}", host.read(key_path(key)))) for key in KEYS)
+def read_sysctl(host: Host, unknown: Unknowns, named: Iterable[str] = ()) -> dict[str, str]:
+    """Live values by dotted key, white space folded to single blanks. A key the kernel lacks is left out.
+
+    ``named`` are keys of files, which are read as well.
+    """
+    readings = [(key, unknown.value(f"sysctl.{key}", host.read(key_path(key)))) for key in KEYS]
+    others = ((key, host.read(key_path(key))) for key in sorted({*named} - {*KEYS}))
+    readings += [(key, text) for key, text in others if not isinstance(text, Missing)]
     return {key: " ".join(text.split()) for key, text in readings if text is not None}
+
+
+def named_keys(sources: Iterable[SysctlSource]) -> frozenset[str]:
+    """The keys that lines name exactly and that hold a setting, no secret."""
+    return frozenset(
+        one.key
+        for one in sources
+        if not (is_pattern(one.key) or _UNREAD.fullmatch(one.key) or len(one.key) > _NAME_MAX)
+        and not {"", ".", ".."}.intersection(key_path(one.key).split("/")[1:])
+    )
 
 
 def read_sysctl_sources(host: Host, unknown: Unknowns) -> tuple[SysctlSource, ...]:
@@ -69,7 +90,9 @@ def _read_file(host: Host, path: str, *, at_boot: bool) -> tuple[SysctlSource, .
         return text
     if text.count("=") > MAX_LINES and sum("=" in line for line in text.split("\n")) > MAX_LINES:
         return Missing("unreadable", f"holds more than {MAX_LINES} settings")
-    found = parse_sysctl_file(text, path, at_boot=at_boot)
+    real = path if isinstance(host.readlink(path), Missing) else host.real(path)
+    target = None if isinstance(real, Missing) or real == path else printable(real)
+    found = parse_sysctl_file(text, path, at_boot=at_boot, target=target)
     if sum(is_pattern(one.key) for one in found) > MAX_PATTERNS:
         return Missing("unreadable", f"holds more than {MAX_PATTERNS} patterns")
     return found

@@ -45,6 +45,13 @@ class SysctlSource(msgspec.Struct, frozen=True):
     """``-key = value``: a refusal is not reported."""
     at_boot: bool = True
     """False for /etc/sysctl.conf where only ``sysctl --system`` reads it."""
+    target: str | None = None
+    """The file that holds the line, where ``path`` is a symbolic link to it."""
+
+    @property
+    def file(self) -> str:
+        """The file to edit: an editor that puts a new file in the place of a link leaves the line as it was."""
+        return self.target or self.path
 
 
 def key_path(key: str) -> str:
@@ -81,17 +88,19 @@ def list_files(host: Host) -> tuple[tuple[str, bool], ...]:
     return (*((path, True) for path in files), (SYSCTL_CONF, by_itself))
 
 
-def parse_sysctl_file(text: str, path: str, *, at_boot: bool = True) -> tuple[SysctlSource, ...]:
+def parse_sysctl_file(
+    text: str, path: str, *, at_boot: bool = True, target: str | None = None
+) -> tuple[SysctlSource, ...]:
     """The lines that set a key or remove it (``-key``); comments and other lines are skipped.
 
     As both readers do: a comment is a whole line, and what follows a value on its line belongs to the value.
     """
     numbered = enumerate(text.replace("\0", "").split("\n"), 1)
-    lines = (_parse_line(line.strip(_BLANKS), path, number, at_boot=at_boot) for number, line in numbered)
+    lines = (_parse_line(line.strip(_BLANKS), path, number, at_boot, target) for number, line in numbered)
     return tuple(line for line in lines if line is not None)
 
 
-def _parse_line(line: str, path: str, number: int, *, at_boot: bool) -> SysctlSource | None:
+def _parse_line(line: str, path: str, number: int, at_boot: bool, target: str | None) -> SysctlSource | None:
     if not line or line[0] in "#;":
         return None
     written, equals, value = line.partition("=")
@@ -109,4 +118,5 @@ def _parse_line(line: str, path: str, number: int, *, at_boot: bool) -> SysctlSo
         excludes=not equals,
         ignores_failure=has_dash and bool(equals),
         at_boot=at_boot,
+        target=target,
     )

@@ -13,6 +13,7 @@ from advisor.facts.disks import Disk
 from advisor.facts.host_facts import Facts, scan
 from advisor.facts.links import Link
 from advisor.facts.settings import find_setting
+from advisor.facts.sysctl_files import key_path
 from advisor.host import Host, Missing, observe
 from advisor.importers.aliases import without_rivals
 from advisor.importers.growing import is_growing, lowered_fields
@@ -92,7 +93,8 @@ class _Comparison:
 
     def _sysctl_setting(self, key: str, value: str) -> ImportedSetting:
         line = self._source_line("sysctl", key, value)
-        own = self._ours.sysctl.get(key)
+        # A scan reads what rules and this host's own files name.
+        own = self._ours.sysctl.get(key) or self._here.read_text(key_path(key))
         setting = find_setting(key)
         if setting is not None and setting.is_counter:
             return line.ignored("it counts, and is nobody's setting")

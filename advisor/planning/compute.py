@@ -8,6 +8,9 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.settings import find_setting
 from advisor.facts.settings.value import to_canonical
 from advisor.facts.sysctl import SysctlOrigin, SysctlSource
+from advisor.facts.sysctl_files import is_pattern
+from advisor.facts.writers import overriding_write
+from advisor.facts.writers.table import RANKS, SYSCTL_FILES
 from advisor.host import Missing
 from advisor.planning.aliases import find_rivals, reads_later, renumbered_irqs, twin_notes, twin_obstacle
 from advisor.planning.clocks import clock_clashes, clock_rank
@@ -181,7 +184,7 @@ def _judge_target(
         return _skip_target(
             target, observed, "not-applicable", "only its file brings it about, which --runtime-only leaves"
         )
-    obstacle = None if runtime_only else _find_override(target, observed, facts.sysctl_origin)
+    obstacle = None if runtime_only else _find_override(target, observed, facts)
     if obstacle:
         return _skip_target(target, observed, "overridden", obstacle)
     closed = explain_read_only(target.tunable, facts.container)
@@ -258,22 +261,30 @@ def _unreadable_file(observed: ObservedTarget, seen: Observations) -> str | None
     return None
 
 
-def _find_override(target: PlanTarget, observed: ObservedTarget, origins: Mapping[str, SysctlOrigin]) -> str | None:
+def _find_override(target: PlanTarget, observed: ObservedTarget, facts: Facts) -> str | None:
     one = parse_tunable(target.tunable)
-    if observed.preflight.overridden:
-        return observed.preflight.overridden
-    if not isinstance(one, Sysctl) or not isinstance(observed.edit, FileEdit):
+    if not isinstance(observed.edit, FileEdit):
         return None
-    by_twin = twin_obstacle(one, observed.edit, origins)
-    if by_twin or one.key not in origins:
-        return by_twin
-    origin = origins[one.key]
-    for line in (origin.winner, origin.voided_by):
-        if line is not None and line.path != observed.edit.path and reads_later(line.path, observed.edit.path):
-            obstacle = _explain_override(line, target, observed)
-            if obstacle:
-                return obstacle
-    return None
+    if isinstance(one, Sysctl):
+        by_twin = twin_obstacle(one, observed.edit, facts.sysctl_origin)
+        origin = facts.sysctl_origin.get(one.key)
+        for line in (origin.winner, origin.voided_by) if origin and not by_twin else ():
+            if line is not None and not is_pattern(line.key) and _is_later(line.path, observed.edit.path):
+                by_twin = by_twin or _explain_override(line, target, observed)
+        if by_twin:
+            return by_twin
+    write = overriding_write(facts, target.tunable, observed.combined or "", observed.edit.path)
+    if write is None or write.value is None or write.is_program or write.rank == RANKS[SYSCTL_FILES]:
+        return None
+    if observed.combined is None or _is_satisfied(write.value, observed.combined, target.sense):
+        return None
+    return (
+        f"{write.writer} sets it to {write.value} ({write.place}) {write.acts}: {write.change}, or use --runtime-only"
+    )
+
+
+def _is_later(path: str, ours: str) -> bool:
+    return path != ours and reads_later(path, ours)
 
 
 def _explain_override(line: SysctlSource, target: PlanTarget, observed: ObservedTarget) -> str | None:
@@ -302,11 +313,15 @@ def _make_change(target: PlanTarget, observed: ObservedTarget, facts: Facts, *, 
     note = observed.edit.why if isinstance(observed.edit, Missing) else None
     if runtime_only:
         note = "--runtime-only"
+    persist = None if isinstance(observed.edit, Missing) or runtime_only else observed.edit.path
+    write = overriding_write(facts, target.tunable, observed.combined, persist)
+    if write is not None and persist is not None:
+        note = f"{write.writer} sets it again {write.acts}: {write.change}"
     return Change(
         tunable=target.tunable,
         before=observed.live,
         after=observed.combined,
-        persist=None if isinstance(observed.edit, Missing) or runtime_only else observed.edit.path,
+        persist=persist,
         persist_note=note,
         risk=one.risk,
         takes_effect=one.takes_effect,
@@ -318,6 +333,8 @@ def _make_change(target: PlanTarget, observed: ObservedTarget, facts: Facts, *, 
         steps=bind_steps(one.make_steps(observed.combined), around.identity),
         undo=bind_steps(one.make_steps(observed.live) if around.undo is None else around.undo, around.identity),
         members=around.members,
+        next_boot=write.value if write else observed.combined if persist else None,
+        last_word=write.word if write else None,
     )
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from advisor.errors import RefusedError
 from advisor.facts.redaction import for_display
+from advisor.facts.writers.record import LastWord
 from advisor.host import Probe, PutFile, RunCommand, Step
 from advisor.tunables import Effect, FileEdit, Risk
 from advisor.tunables.link_mark import LinkMark
@@ -79,6 +80,10 @@ class Change(msgspec.Struct, frozen=True):
     members: tuple[ClassMember, ...] = ()
     """Of a rule for a class: the devices that were there, with what they had; a rollback restores that, and not what
     the rule found at a later boot."""
+    next_boot: str | None = None
+    """The value after the next boot, with the plan carried out; None where it is not known."""
+    last_word: LastWord | None = None
+    """Who gives it another value, or may, after ``persist`` was read; without ``persist``, who sets it at boot."""
 
 
 class FileChange(msgspec.Struct, frozen=True):
@@ -209,7 +214,7 @@ class Plan(msgspec.Struct, frozen=True):
         for name in ("claims", "claimed_files", "instead_of", "links", "words", "foreseen"):
             if not getattr(self, name):
                 body = body.replace(b',"%s":[]' % name.encode(), b"")
-        for default in (b',"coupled":false', b',"members":[]'):
+        for default in (b',"coupled":false', b',"members":[]', b',"next_boot":null', b',"last_word":null'):
             body = body.replace(default, b"")
         return hashlib.sha256(body).hexdigest()
 

@@ -1,17 +1,25 @@
-"""Sysctl files: lines that the kernel refuses, that lose to a later one, or that a boot would bring back."""
+"""Sysctl files: lines that the kernel refuses, that lose to a later writer, or that a boot would bring back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 from advisor.facts.settings import find_setting
 from advisor.facts.sysctl import SysctlSource
+from advisor.facts.writers import Write, is_as_said, last_write
+from advisor.facts.writers.table import LATE_MODULES, RANKS, SYSCTL_FILES
+from advisor.host.patterns import lazy_regex
 from advisor.rules import sources
 from advisor.rules.queries import kernel_version
-from advisor.rules.remedy import Remedy, RunShell, comment_out, set_sysctl
+from advisor.rules.remedy import Remedy, RunShell, comment_lines, edit_file, set_sysctl
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 60
+
+_BY_HAND: Final = lazy_regex(r"kernel\.(core_pattern|modprobe|hotplug|poweroff_cmd|usermodehelper.*)|fs\.binfmt_misc.*")
+"""Keys that have the kernel start programs, which advisor does not set."""
+_OF_LINK: Final = lazy_regex(r"net\.ipv[46]\.(?:conf|neigh)\.([^/]+\.[^/.]+)\.\w+")
 
 
 def _fold_words(value: str) -> str:
@@ -52,7 +60,7 @@ def rejected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     for key, line in refused:
         if (value := _fold_words(line.value.replace('"', " ").replace("'", " "))) != _fold_words(line.value):
             found.append(set_sysctl(key, value))
-        found.append(comment_out(line.path, line.line))
+    found += comment_lines(line for _, line in refused)
     return rejected.found(
         title=f"{refused[0][1].path} sets a value that the kernel refuses" if len(refused) == 1 else None,
         why="These lines have no effect at boot, and the tool that reads them reports an error: "
@@ -77,35 +85,55 @@ def rejected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     sources=(sources.SYSCTL_D,),
 )
 def overridden(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    # Key, the line without effect, the line that stands against it, and how.
-    lost: list[tuple[str, SysctlSource, SysctlSource, str]] = []
+    # Key, the line without effect, and what stands against it.
+    lost: list[tuple[str, SysctlSource, str]] = []
+    by: list[str] = []
     for key, origin in sorted(facts.sysctl_origin.items()):
-        for loser in origin.losers:
-            if (
-                loser.path.startswith(("/etc/", "/run/"))
-                and loser.rejected is None
-                and _fold_words(loser.value) != _fold_words(origin.winner.value)
-            ):
-                lost.append((key, loser, origin.winner, "wins"))
+        last = last_write(facts, f"sysctl:{key}")
+        if last is not None and last.value is not None and last.rank > RANKS[SYSCTL_FILES] and not _is_late(last):
+            losing = [
+                line
+                for line in (*origin.losers, origin.winner)
+                if _is_own(line) and not is_as_said(key, last.value, line.value)
+            ]
+            where = "" if last.file is None else f" ({last.place})"
+            lost += [(key, line, f"{last.writer} sets it to {last.value} later{where}") for line in losing]
+            by += [last.writer] if losing else []
+            continue
+        winner = origin.winner
+        lost += [
+            (key, line, f"{_source_place(winner)} says {winner.value} and wins")
+            for line in origin.losers
+            if _is_own(line) and _fold_words(line.value) != _fold_words(winner.value)
+        ]
         if origin.later is not None:
-            lost.append((key, origin.later, origin.winner, "wins at boot; the first only under sysctl --system"))
+            how = "wins at boot; the first only under sysctl --system"
+            lost.append((key, origin.later, f"{_source_place(winner)} says {winner.value} and {how}"))
     if not lost:
         return None
+    by_others = tuple(dict.fromkeys(by))
     return overridden.found(
+        title=f"A sysctl line loses to {by_others[0]}" if len(by_others) == 1 else None,
         why="The files are read in the order of their names and the last line wins, so what the earlier lines say does "
-        "not hold.",
+        "not hold." + (f" What {' and '.join(by_others)} set comes after all files." if by_others else ""),
         evidence={
-            "keys": tuple(dict.fromkeys(key for key, _, _, _ in lost)),
-            "detail": tuple(
-                f"{key}: {_source_place(line)} says {line.value}, {_source_place(other)} says {other.value} and {how}"
-                for key, line, other, how in lost
-            ),
+            "keys": tuple(dict.fromkeys(key for key, _, _ in lost)),
+            "detail": tuple(f"{key}: {_source_place(line)} says {line.value}, {other}" for key, line, other in lost),
         },
         remedy=(
             "keep the line that is meant; without those that lose, what holds now stays",
-            *dict.fromkeys(comment_out(line.path, line.line) for _, line, _, _ in lost),
+            *comment_lines(line for _, line, _ in lost),
         ),
     )
+
+
+def _is_own(line: SysctlSource) -> bool:
+    """Whether a line is of the administrator's, and the kernel takes it."""
+    return line.path.startswith(("/etc/", "/run/")) and line.rejected is None
+
+
+def _is_late(write: Write) -> bool:
+    return write.rank == RANKS[LATE_MODULES]
 
 
 def _is_moot(facts: Facts, key: str) -> bool:
@@ -120,52 +148,117 @@ def _is_without_effect(facts: Facts, key: str) -> bool:
     return setting is not None and setting.is_gone(kernel_version(facts))
 
 
-def _differing_keys(facts: Facts) -> Iterable[tuple[str, str, SysctlSource]]:
-    for key, origin in sorted(facts.sysctl_origin.items()):
-        live, line = facts.sysctl.get(key), origin.winner
-        is_written = line.rejected is None and origin.voided_by is None
-        if (
-            live is not None
-            and is_written
-            and _fold_words(live) != _fold_words(line.value)
-            and not _is_moot(facts, key)
-            and not _is_without_effect(facts, key)
-        ):
-            yield key, live, line
+class _Drift(NamedTuple):
+    """A live value, and what will be instead; ``line`` is the sysctl file's, where one names the key."""
+
+    key: str
+    live: str
+    write: Write
+    line: SysctlSource | None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the line of a file has no effect, neither now nor after a boot."""
+        return _is_late(self.write) and self.line is not None and not is_as_said(self.key, self.live, self.line.value)
+
+    @property
+    def detail(self) -> str:
+        if self.line is not None and _is_late(self.write):
+            what = f"{self.write.writer} brings it along after systemd-sysctl has read the files"
+            return f"{self.key}: live {self.live}, {_source_place(self.line)} says {self.line.value}, but {what}"
+        place = self.write.place if self.line is None or self.write.rank > RANKS[SYSCTL_FILES] else None
+        return f"{self.key}: live {self.live}, {place or _source_place(self.line)} says {self.write.value}"  # type: ignore[arg-type]
+
+
+def _find_drift(facts: Facts) -> Iterator[_Drift]:
+    named = {one.tunable.removeprefix("sysctl:") for one in facts.writes if "*" not in one.tunable}
+    for key in sorted(named.union(facts.sysctl_origin) & facts.sysctl.keys()):
+        live, write, origin = facts.sysctl[key], last_write(facts, f"sysctl:{key}"), facts.sysctl_origin.get(key)
+        if write is None or _is_moot(facts, key) or _is_without_effect(facts, key):
+            continue
+        found = _Drift(key, live, write, origin.winner if origin else None)
+        if found.is_lost or (write.value is not None and not is_as_said(key, live, write.value)):
+            yield found
 
 
 @rule(
     id="sysctl.differs-at-boot",
     severity="advice",
     title="The next boot would change a sysctl value",
-    what="Live values against the line that wins at boot.",
+    what="Live values against what has the last word at boot: a line of a file, a program, or a module loaded later.",
     why="A value set with sysctl -w lives until the next boot only.",
     helps_when="The host must come back from a reboot as it ran before.",
-    hurts_when="A tuning daemon or the cluster software sets the live value on purpose after boot.",
+    hurts_when="A program that is not known here sets the live value on purpose after boot.",
     sources=(sources.SYSCTL_D,),
 )
 def differs_at_boot(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    found = tuple(_differing_keys(facts))
+    found = tuple(_find_drift(facts))
     if not found:
         return None
-    tuned = facts.owners.tuned_profile
+    changing = [one for one in found if not one.is_lost]
+    count = len(changing or found)
+    plural = "s" if count > 1 else ""
+    verb = "come" if count > 1 else "comes"
     return differs_at_boot.found(
-        title=f"The next boot would change {len(found)} sysctl value{'s' if len(found) > 1 else ''}",
-        why="The live value is not what the files say: either it was set by hand and will be lost, or the file was "
-        "changed and never loaded."
-        + (f" TuneD is active (profile {tuned}) and sets values of its own after boot." if tuned else ""),
+        title=f"The next boot would change {count} sysctl value{plural}"
+        if changing
+        else f"{count} sysctl line{plural} {verb} too early for {'their' if count > 1 else 'its'} kernel module",
+        why="The live value is not what has the last word at boot: either it was set by hand and will be lost, or the "
+        "file was changed and never loaded."
+        if changing
+        else "systemd-sysctl reads the files before the module is loaded: there is no such key yet, and nothing writes "
+        "it afterwards.",
+        evidence={"keys": tuple(one.key for one in found), "detail": tuple(one.detail for one in found)},
+        remedy=tuple(_remedies(found)),
+    )
+
+
+def _remedies(found: Iterable[_Drift]) -> Iterator[Remedy | str]:
+    """Each value by itself: what loads all files would change other keys as well, and what programs need."""
+    late = {one.write.writer.rpartition(" ")[2] for one in found if _is_late(one.write)}
+    for module in sorted(late):
+        path = f"/etc/modules-load.d/{module}.conf"
+        yield RunShell(f"echo {module} >{path}", f"load {module} before the sysctl files are read")
+    lines = [one for one in found if one.line is not None and one.write.rank == RANKS[SYSCTL_FILES]]
+    for one in lines:
+        if _BY_HAND.fullmatch(one.key) and one.line is not None:
+            yield edit_file(one.line.file, one.line.line, f"correct {one.key}, or load it")
+        elif one.write.value is not None:
+            yield set_sysctl(one.key, one.write.value)
+    if lines:
+        yield "where the live value is the right one, correct the line of the file instead"
+    for one in found:
+        if one.write.rank > RANKS[SYSCTL_FILES] and not _is_late(one.write):
+            yield f"{one.key}: {one.write.change} ({one.write.place}), or set the live value to {one.write.value}"
+
+
+@rule(
+    id="sysctl.names-nothing",
+    severity="advice",
+    title="A sysctl line misses the link that it means",
+    what="Lines for a link whose name has a dot, such as a VLAN, written with that dot between dots.",
+    why="In a dotted key each dot parts two directories: net.ipv4.conf.eth0.10.rp_filter is looked for in eth0, not in "
+    "eth0.10.",
+    helps_when="Always: the line has no effect.",
+    hurts_when="The value takes effect from then on: make sure that it is still wanted.",
+    sources=(sources.SYSCTL_D,),
+)
+def names_nothing(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
+    links = {one.name for one in facts.links}
+    found = [
+        (key, link[1], line)
+        for key, origin in sorted(facts.sysctl_origin.items())
+        if (link := _OF_LINK.fullmatch(key)) and link[1] in links
+        for line in dict.fromkeys((*origin.losers, origin.winner))
+    ]
+    if not found:
+        return None
+    meant = {key: key.replace(link, link.replace(".", "/")) for key, link, _ in found}
+    return names_nothing.found(
+        why="In a dotted key each dot parts two directories; a dot of a link's name is written as a slash.",
         evidence={
-            "keys": tuple(key for key, _, _ in found),
-            "detail": tuple(
-                f"{key}: live {live}, {_source_place(line)} says {line.value}" for key, live, line in found
-            ),
+            "keys": tuple(meant),
+            "detail": tuple(f"{_source_place(line)}: {key} is no key; write {meant[key]}" for key, _, line in found),
         },
-        remedy=(
-            RunShell(
-                "sysctl --system",
-                "load the files, where they are right",
-                "values that were set by hand or by another tool",
-            ),
-            "where the live values are right, correct the files",
-        ),
+        remedy=tuple(edit_file(line.file, line.line, f"write {meant[key]} for {key}") for key, _, line in found),
     )

@@ -11,6 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.facts.cpulist import fold_list, parse_list
+from advisor.facts.sysctl_files import SysctlSource
 from advisor.host.patterns import lazy_regex
 
 Operator = Literal["exactly", "at-least", "at-most"]
@@ -93,11 +94,26 @@ def edit_file(path: str, line: int, purpose: str) -> RunShell:
     return RunShell(f"${{EDITOR:-vi}} +{line} {shlex.quote(path)}", purpose)
 
 
-def comment_out(path: str, line: int) -> RunShell:
-    """Makes a line of a sysctl file a comment, and keeps a copy of the file in the same directory. A line that is read
-    after advisor's own file goes first: nothing that advisor writes would hold against it."""
-    command, purpose = f"sed -i.before '{line}s/^/# /' {shlex.quote(path)}", f"make line {line} of {path} a comment"
+def comment_out(path: str, *lines: int, file: str | None = None) -> RunShell:
+    """Makes lines of a sysctl file comments, and keeps a copy of the file in the same directory. ``file`` is what holds
+    them where ``path`` is a link. The file is written and not replaced, which would part it from its hard links. A line
+    that is read after advisor's own file goes first: nothing that advisor writes would hold against it."""
+    real = file or path
+    f = "$f" if re.fullmatch(r"[\w./@:+-]+", real) else '"$f"'
+    numbers = sorted({*lines})
+    script = ";".join(f"{line}s/^/# /" for line in numbers)
+    which = f"line {numbers[0]}" if len(numbers) == 1 else f"lines {' and '.join(map(str, numbers))}"
+    command = f"f={shlex.quote(real)}; cp -p {f} {f}.before && sed '{script}' {f}.before >{f}"
+    purpose = f"make {which} of {real} {'a comment' if len(numbers) == 1 else 'comments'}"
     return RunShell(command, purpose, is_prerequisite=path.rpartition("/")[2] > "90-advisor")
+
+
+def comment_lines(lines: Iterable[SysctlSource]) -> Iterator[RunShell]:
+    """Makes lines of sysctl files comments, by one command for each file."""
+    by_file: dict[tuple[str, str], list[int]] = {}
+    for line in lines:
+        by_file.setdefault((line.path, line.file), []).append(line.line)
+    return (comment_out(path, *numbers, file=file) for (path, file), numbers in by_file.items())
 
 
 def set_beegfs(path: str, key: str, value: object, operator: Operator = "exactly") -> SetTunable | RunShell:

@@ -17,8 +17,13 @@ from advisor.facts.sysctl import SysctlSource
 from advisor.host.package_data import package_data
 from advisor.host.patterns import lazy_regex
 from advisor.rules import sources
+<<<<<<< HEAD
 from advisor.rules.queries import kernel_version, sysctl_number
 from advisor.rules.remedy import SIGNS, Decide, Operator, SetTunable, comment_out, set_sysctl
+=======
+from advisor.rules.queries import kernel_version
+from advisor.rules.remedy import SIGNS, Decide, Operator, SetTunable, comment_lines, set_sysctl
+>>>>>>> 3136e1e0 (Ask one table of writers who has the last word)
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, Rule, Severity, register, rule
 
 ORDER = 260
@@ -169,7 +174,7 @@ def _find(caution: Caution, facts: Facts, workload: DeclaredWorkload | None) -> 
         evidence={"detail": tuple(text for text, _, _ in found)},
         remedy=(
             Decide(caution.instead),
-            *dict.fromkeys(comment_out(line.path, line.line) for _, _, line in found if line),
+            *comment_lines(line for _, _, line in found if line),
             *dict.fromkeys(one.remedy for _, one, _ in found if one.remedy),
         ),
     )

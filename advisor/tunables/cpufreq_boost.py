@@ -34,8 +34,4 @@ class CpuBoost(WrittenAtBoot, frozen=True):
         return None if value in ("0", "1") else "is not 0 or 1"
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
-        return Preflight(
-            refusal=self.explain_unwritable(host),
-            state="not-applicable",
-            overridden=self.find_override(host, after, profile=profile),
-        )
+        return Preflight(refusal=self.explain_unwritable(host), state="not-applicable")

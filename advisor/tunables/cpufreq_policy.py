@@ -105,7 +105,6 @@ class CpuFrequency(WrittenAtBoot, frozen=True):
         return Preflight(
             refusal=self.explain_unwritable(host) or self._not_offered(host, after) or self._out_of_range(host, after),
             state="not-applicable",
-            overridden=self.find_override(host, after, profile=profile),
             side_effects=self._side_effects(host) if before != after else (),
             related=() if one is None or isinstance(live, Missing) else ((one.id, live),),
         )

@@ -48,7 +48,6 @@ class IntelPstate(NamedAttribute, frozen=True):
         return Preflight(
             refusal=self.explain_unwritable(host),
             state="not-applicable",
-            overridden=self.find_override(host, after, profile=profile),
             side_effects=() if cut is None else (SideEffect(minimum.id, cut, minimum.probe, minimum.make_steps(cut)),),
             related=() if other is None or live is None else ((f"intel_pstate:{other}", live),),
         )

@@ -10,7 +10,6 @@ from advisor.host.ethtool import answer_key
 from advisor.host.patterns import lazy_regex
 from advisor.host.steps import ETHTOOL_OPTIONS, DriverGroup
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.link_override import overriding_setting
 from advisor.tunables.link_rules import run_rule
 from advisor.tunables.preflight import Preflight, SideEffect
 from advisor.tunables.tunable import DirectValue
@@ -51,10 +50,7 @@ class DriverValue(DirectValue, frozen=True):
         if before == after:
             return Preflight()
         return Preflight(
-            refusal=self.refusal(host, after),
-            state="incapable",
-            overridden=overriding_setting(host, self.link, self.group, self.key, after),
-            side_effects=tuple(self.find_side_effects(host)),
+            refusal=self.refusal(host, after), state="incapable", side_effects=tuple(self.find_side_effects(host))
         )
 
     def refusal(self, host: Host, value: str) -> str | None:

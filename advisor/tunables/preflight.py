@@ -62,15 +62,14 @@ class ClassMember(msgspec.Struct, frozen=True):
 
 
 class Preflight(msgspec.Struct, frozen=True):
-    """What goes beyond probe, steps and edit. ``refusal``: why this host would not take the value. ``overridden``: what
-    undoes it at the next boot. ``undo``: how to go back where writing the value before would not do. ``identity``: what
-    distinguishes the device that is meant from one that gets its name later. ``state``: what the refusal amounts to;
-    *blocked* holds up all of the plan, *incapable* does where a person named this device, the others this value alone.
-    ``related``: values of other tunables that bear on it. ``members``: devices of a class that are there."""
+    """What goes beyond probe, steps and edit. ``refusal``: why this host would not take the value. ``undo``: how to go
+    back where writing the value before would not do. ``identity``: what distinguishes the device that is meant from one
+    that gets its name later. ``state``: what the refusal amounts to; *blocked* holds up all of the plan, *incapable*
+    does where a person named this device, the others this value alone. ``related``: values of other tunables that bear
+    on it. ``members``: devices of a class that are there."""
 
     refusal: str | None = None
     state: RefusalState = "blocked"
-    overridden: str | None = None
     undo: tuple[Step, ...] | None = None
     identity: Identity | None = None
     side_effects: tuple[SideEffect, ...] = ()

@@ -108,9 +108,7 @@ class SysfsAttribute(WrittenAtBoot, frozen=True):
 
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         return Preflight(
-            refusal=self.explain_unwritable(host) or self._not_offered(host, before, after),
-            state="not-applicable",
-            overridden=self.find_override(host, after, profile=profile),
+            refusal=self.explain_unwritable(host) or self._not_offered(host, before, after), state="not-applicable"
         )
 
     def explain_unwritable(self, host: Host) -> str | None:

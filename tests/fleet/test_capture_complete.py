@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
 
-from advisor.host import FileSource, Host, Missing, live_host
+from advisor.facts.host_facts import scan
+from advisor.facts.sysctl import named_keys, read_sysctl_sources
+from advisor.facts.sysctl_files import key_path
+from advisor.facts.unknown import Unknowns
+from advisor.facts.writers import read_writes
+from advisor.host import FileSource, Host, Missing, live_host, tree_host
 from advisor.operations import open_host
+from advisor.operations.captures import read_capture
 from advisor.planner import read_for_scan_and_plans
-from advisor.snapshot.remote.capture import capture_host
+from advisor.snapshot.archive import open_archive
+from advisor.snapshot.remote.capture import capture_host, decode_capture
 from tests import captured
+from tests.cases import cases
 from tests.fleet.captures import captured as run_of_script
 from tests.fleet.captures import is_captured
+from tests.trees import make_tree
 
 PEPC = [f"pepc/{name}" for name in captured.PEPC_HOSTS]
 ROOT = Path(__file__).parents[2]
@@ -91,8 +101,11 @@ def test_a_capture_of_a_captured_host_lacks_nothing(name: str) -> None:
 @pytest.mark.parametrize("kind", ["root", "plain"])
 def test_a_capture_takes_each_file_that_is_asked_for(kind: str) -> None:
     """Also those that this host has not: what a new fact reads is named before a host of a customer lacks it."""
-    asked = asked_of(open_host(snapshot=ROOT / f"tests/fixtures/storage-host-{kind}.tar.gz"))
-    missing = sorted(path for path in asked.reads if not is_captured(path))
+    host = open_host(snapshot=ROOT / f"tests/fixtures/storage-host-{kind}.tar.gz")
+    asked = asked_of(host)
+    # The script takes the keys that sysctl files name from the files.
+    named = {key_path(key) for key in named_keys(read_sysctl_sources(host, Unknowns()))}
+    missing = sorted(path for path in asked.reads if not is_captured(path) and path not in named)
     assert not missing, f"neither in advisor/snapshot/remote/wanted.py nor the Capture of a kind: {missing}"
 
 
@@ -107,3 +120,20 @@ def test_a_capture_of_this_host_lacks_nothing_that_stays() -> None:
     assert not lacking
     # What moves is there, whatever it is.
     assert all(isinstance(taken.read(path), bytes) for path, one in asked.reads.items() if isinstance(one, bytes))
+
+
+WRITERS = cases(__file__)
+
+
+def test_a_capture_holds_what_sets_values_and_no_secret(tmp_path: Path) -> None:
+    """The script's archive answers as the host does: also what is left of scripts without their other words."""
+    host = tree_host(str(make_tree(tmp_path, WRITERS)))
+    keys = {"net.ipv4.conf.eth1/10.rp_filter": "2", "fs.inotify.max_user_watches": "8192"}
+    assert scan(host).sysctl == keys
+    captured_one = decode_capture(run_of_script(root=tmp_path), "here").archive
+    assert len({one.writer for one in read_writes(host)}) > 7
+    for archive in (captured_one, read_capture(host)):
+        again = scan(open_archive(archive, "here"))
+        assert again.sysctl == keys
+        assert again.writes == read_writes(host)
+        assert b"secret" not in gzip.decompress(archive)

@@ -35,7 +35,7 @@ BY_HAND = {
     "which value is right": (
         *(
             "sysctl.overridden",
-            "sysctl.differs-at-boot",
+            "sysctl.names-nothing",
             "sysctl.out-of-order",
             "llt.flow-control-order",
             "llt.timer-order",

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import msgspec
+
+from advisor.facts.writers import read_writes
 from advisor.host import Host
 from advisor.planning.compute import make_plan
 from advisor.planning.expansion import expand_targets
@@ -54,7 +57,8 @@ def plan_of(
 ) -> Plan:
     targets, skipped = expand_targets(host, targets_of(wanted, sense))
     seen = observe_targets(host, targets, {})
-    return make_plan(("test",), targets, skipped, seen, bare_facts(), runtime_only=runtime_only)
+    known = msgspec.structs.replace(bare_facts(), writes=read_writes(host))
+    return make_plan(("test",), targets, skipped, seen, known, runtime_only=runtime_only)
 
 
 def values(plan: Plan) -> dict[str, tuple[str, str]]:

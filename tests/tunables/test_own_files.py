@@ -9,7 +9,7 @@ import pytest
 from advisor.facts.sysctl import origins, read_sysctl_sources
 from advisor.facts.unknown import Unknowns
 from advisor.tunables import FileEdit, apply_edit, parse_tunable
-from advisor.tunables.tmpfiles_line import tmpfiles_edit, written_first
+from advisor.tunables.tmpfiles_line import tmpfiles_edit
 from tests.trees import host_of, make_tree
 
 SWAP = "vm.swappiness"
@@ -37,7 +37,6 @@ def test_the_last_one_that_writes_has_the_last_word(tmp_path: Path, profiles: li
             assert isinstance(edit, FileEdit)
             put(tmp_path, edit)
         assert origins(read_sysctl_sources(host, Unknowns()), [SWAP])[SWAP].winner.value == value
-        assert written_first(host, "/sys/a", value, profile=profile) is None
         files = sorted((tmp_path / "etc/tmpfiles.d").iterdir())
         lines = [line.split() for file in files for line in file.read_text().splitlines() if line.startswith("w ")]
         assert lines[0][6] == value, "tmpfiles.d(5): the first of several counts"

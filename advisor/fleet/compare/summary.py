@@ -24,6 +24,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.settings import find_setting
 from advisor.facts.settings.record import Setting
 from advisor.facts.settings.value import value_of
+from advisor.facts.sysctl import KEYS
 from advisor.fleet.compare.advisor_state import AdvisorState
 from advisor.fleet.compare.collected import Collected, Value
 from advisor.fleet.compare.summary_links import Membership, collect_links, link_roles, memberships_of
@@ -110,8 +111,8 @@ def summarise_host(facts: Facts, context: HostContext) -> HostSummary:
         found.unknown("sysctl.*")
     for key, value in facts.sysctl.items():
         setting = find_setting(key)
-        # A counter names no setting.
-        if setting is None or not setting.is_counter:
+        # A counter names no setting; what one host's files name beyond these keys was not read on the others.
+        if key in KEYS and (setting is None or not setting.is_counter):
             found.put(f"sysctl.{key}", (setting and _derived_words(setting, value, facts)) or value)
     if context.command_line is None:
         found.unknown("cmdline.*")

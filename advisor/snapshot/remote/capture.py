@@ -25,6 +25,7 @@ from advisor.errors import AdvisorError, InvalidInputError
 from advisor.facts.dm import STATUS
 from advisor.facts.drive_health import SMARTCTL
 from advisor.facts.space import DF
+from advisor.facts.sysctl_files import DIRECTORIES, SYSCTL_CONF
 from advisor.facts.vxfs import FSTYP, VXTUNEFS
 from advisor.host import Completed, Host, MemoryFiles, Missing, lazy_regex
 from advisor.host.commands import SAFE_PATH, MeteredCommands
@@ -110,6 +111,9 @@ def capture_script(seconds: float | None = None) -> str:
         "configuration": _make_directories(wanted.CONFIGURATION),
         "listed": [_Directory(place, bool(_GLOB.search(place))) for place in wanted.LISTED],
         "marked": " ".join(f'"$root"{place}' for place in wanted.MARKED),
+        "sysctl_files": " ".join(
+            f'"$root"{place}' for place in (*(f"{one}/*.conf" for one in DIRECTORIES), SYSCTL_CONF)
+        ),
     }
     commands = {
         name: [" ".join('"$link"' if word == "{link}" else shell_quote(word) for word in argv) for argv in listed]

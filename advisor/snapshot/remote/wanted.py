@@ -27,6 +27,9 @@ from advisor.facts.sysctl_files import key_path
 from advisor.facts.systemd import VERSION
 from advisor.facts.vxfs import FSTYP, VXTUNEFS
 from advisor.facts.vxvm import DMP_PATHS, LIST_NATIVE, PATHS, VXPRINT
+from advisor.facts.writers.late_modules import DIRECTORIES as MODULE_DIRECTORIES
+from advisor.facts.writers.programs import CONFIGURATIONS, CRASH_HANDLERS
+from advisor.facts.writers.scripts import CRON_FILES, CRON_SCRIPTS, CRON_TABLES, HOOK_FILES, HOOKS, RC_LOCAL
 from advisor.facts.zfs import ZPOOL
 from advisor.tunables import all_kinds
 
@@ -64,6 +67,7 @@ def _merge_directories(listed: Iterable[tuple[str, Names]]) -> Iterator[tuple[st
 _CAPTURES: Final = tuple(kind.capture for kind in all_kinds() if kind.capture is not None)
 """What plans for each kind of tunable read; what the facts read is listed in this file."""
 
+_OF_WRITERS: Final = (*RC_LOCAL, *CRON_FILES, *HOOK_FILES, *CONFIGURATIONS)
 _BY_FACTS: Final[tuple[tuple[str, Names], ...]] = (
     ("/proc", _words("cmdline cpuinfo mdstat meminfo modules mounts swaps sysinfo uptime version vmstat")),
     ("/proc/self", _words("auxv cgroup cpuset mountinfo mounts status")),
@@ -176,7 +180,9 @@ _BY_FACTS: Final[tuple[tuple[str, Names], ...]] = (
     ("/dev/cpuset", _CPUSET),
     ("/", _words(".dockerenv")),
     ("/etc", _words("fstab gabtab hostname llthosts llttab machine-id multipath.conf os-release rc.local")),
-    ("/etc", _words("exports redhat-release sysctl.conf waagent.conf")),
+    ("/etc", _words("exports modules redhat-release sysctl.conf waagent.conf")),
+    ("/etc/initramfs-tools", _words("modules")),
+    *((path.rpartition("/")[0], (path.rpartition("/")[2],)) for path in _OF_WRITERS),
     ("/etc/rc.d", _words("rc.local")),
     ("/usr/lib", _words("os-release")),
     ("/etc/VRTSvcs/conf/config", _words("main.cf")),
@@ -214,6 +220,7 @@ LISTED: Final[Names] = _words(
     "/sys/devices/system/cpu/cpu0/cpuidle",
     "/sys/kernel/config/target/iscsi /sys/kernel/config/target/iscsi/* /sys/kernel/config/target/iscsi/*/tpgt_*/np",
     "/sys/kernel/config/target/iscsi/*/tpgt_*/lun /sys/kernel/config/target/iscsi/*/tpgt_*/lun/*",
+    "/var/log/pods /etc/systemd/system/*.wants",
     "/sys/devices/system/node /etc/systemd/system /run/systemd/units /proc/net/bonding",
     "/sys/fs/btrfs /sys/fs/btrfs/*/devices",
     "/sys/fs/cgroup/system.slice /sys/fs/cgroup/system.slice/*.slice",
@@ -233,7 +240,7 @@ MARKED: Final[Names] = _words(
     "/usr/bin/google_set_multiqueue /usr/bin/google_guest_agent /usr/bin/google_optimize_local_ssd",
     "/usr/libexec/ocid /usr/libexec/oci-kvm-config.sh /run/oci-hpc/oci-rdma-authentication.json",
     "/opt/oci-hpc/oci-cn-auth",
-    *(DECLUSTERED, *CASSANDRA),
+    *(DECLUSTERED, *CASSANDRA, *CRASH_HANDLERS),
     "/etc/sysctl.d /etc/tmpfiles.d /etc/udev/rules.d /etc/systemd /etc/systemd/network",
     *(path for each in _CAPTURES for path in each.marked),
 )
@@ -247,6 +254,9 @@ CONFIGURATION: Final[tuple[tuple[str, Names], ...]] = (
     ("/lib/sysctl.d", ("*.conf",)),
     *((place, ("*.conf",)) for place in _words("/etc/tmpfiles.d /run/tmpfiles.d")),
     *((place, ("*.conf",)) for place in _words("/usr/local/lib/tmpfiles.d /usr/lib/tmpfiles.d")),
+    *((place, ("*.conf",)) for place in MODULE_DIRECTORIES),
+    ("/etc/systemd/system", ("*.service",)),
+    *((place, ("*",)) for place in (*CRON_TABLES, *CRON_SCRIPTS, *HOOKS)),
     ("/etc/udev/rules.d", ("*.rules",)),
     ("/run/udev/rules.d", ("*.rules",)),
     *(

@@ -1,0 +1,93 @@
+"""Who has the last word on a tunable, and what the next boot gives it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
+from advisor.facts.reserved_ports import parse_ports
+from advisor.facts.settings.value import kernel_number
+from advisor.facts.sysctl import SysctlOrigin
+from advisor.facts.sysctl_files import is_pattern
+from advisor.facts.writers.record import LastWord, Write
+from advisor.facts.writers.table import RANKS, SYSCTL_FILES, TMPFILES, UDEV, WRITERS, rank_of
+
+OURS = "/etc/sysctl.d/90-advisor"
+# Of one writer's files that with the later name has the last word; of tmpfiles.d the first line for a file counts.
+_SORTED: Final[Mapping[int, Callable[[str, str], bool]]] = {
+    RANKS[SYSCTL_FILES]: operator.gt,
+    RANKS[UDEV]: operator.gt,
+    RANKS[TMPFILES]: operator.lt,
+}
+
+
+class SetsValues(Protocol):
+    """What the questions are asked of: the facts of a scan, or `BootSettings`."""
+
+    @property
+    def sysctl_origin(self) -> Mapping[str, SysctlOrigin]: ...
+
+    @property
+    def writes(self) -> tuple[Write, ...]: ...
+
+
+def last_write(found: SetsValues, tunable: str) -> Write | None:
+    """Return what writes a tunable last; None where nothing that is known here does."""
+    later = [one for one in found.writes if one.covers(tunable)]
+    # Of one writer's lines the last counts.
+    return max(
+        enumerate([*_of_files(found, tunable), *later]), key=lambda one: (one[1].rank, one[0]), default=(0, None)
+    )[1]
+
+
+def _of_files(found: SetsValues, tunable: str) -> tuple[Write, ...]:
+    origin = found.sysctl_origin.get(tunable.removeprefix("sysctl:")) if tunable.startswith("sysctl:") else None
+    if origin is None:
+        return ()
+    line = origin.voided_by or origin.winner
+    value = None if line.rejected is not None or line.excludes else " ".join(line.value.split())
+    rank = RANKS[SYSCTL_FILES]
+    writer = "advisor" if line.path.startswith(OURS) else SYSCTL_FILES
+    row = WRITERS[rank]
+    return (Write(f"sysctl:{line.key}", value, writer, rank, line.file, line.line, row.acts, row.change),)
+
+
+def overriding_write(found: SetsValues, tunable: str, value: str, path: str | None) -> Write | None:
+    """Return what gives a tunable another value after the file at ``path`` has given it ``value``; None where nothing
+    does. Without a file, the last writer, whatever it says."""
+    write = last_write(found, tunable)
+    if write is None or path is None:
+        return write
+    rank, name = rank_of(path), path.rpartition("/")[2]
+    if write.rank == rank:
+        # What names the key exactly goes before every pattern; a manager's file is the one that is edited.
+        is_exact = not is_pattern(write.tunable) or rank != RANKS[SYSCTL_FILES]
+        comes_after = _SORTED.get(rank)
+        other = (write.file or "").rpartition("/")[2]
+        is_later = is_exact and write.file != path and comes_after is not None and comes_after(other, name)
+    else:
+        is_later = write.rank > rank
+    return write if is_later and not (write.value is not None and is_as_said(tunable, value, write.value)) else None
+
+
+def last_word(found: SetsValues, tunable: str) -> LastWord | None:
+    """Return who sets a tunable last, with the place and the value; None where nothing that is known here does."""
+    write = last_write(found, tunable)
+    return None if write is None else write.word
+
+
+def next_boot(found: SetsValues, tunable: str) -> str | None:
+    """Return a tunable's value after the next boot; None where that is not known, or the kernel's own."""
+    write = last_write(found, tunable)
+    return None if write is None else write.value
+
+
+def is_as_said(key: str, live: str, said: str) -> bool:
+    """Return whether a live sysctl is what a line says: numbers to any base, and as many of them as it gives."""
+    has, wants = live.split(), said.split()
+    numbers = [(kernel_number(one), kernel_number(other)) for one, other in zip(has, wants, strict=False)]
+    if has and wants and all(None not in pair for pair in numbers):
+        return all(one == other for one, other in numbers)
+    return has == wants or (key == RESERVED_PORTS and parse_ports(live) == parse_ports(said))

@@ -1,0 +1,182 @@
+"""What sets a link up after the kernel has found it: .link files, and the network managers with their commands.
+
+Sources: systemd.link(5), systemd.network(5), nm-settings-keyfile(5), interfaces(5) with the hooks of Debian's ethtool
+package and the keys of ifupdown2, ifcfg(5) of SUSE's wicked, sysconfig.txt of initscripts (ETHTOOL_OPTS).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from advisor.facts.ifupdown import read_stanzas
+from advisor.facts.ini_text import parse_settings
+from advisor.facts.link_claim import LinkOwner, udev_property
+from advisor.facts.link_owner import read_link_owner
+from advisor.facts.networkd import read_network_mtu
+from advisor.facts.sysconfig import parse_assignments
+from advisor.facts.writers.commands import FEATURES, ethtool
+from advisor.facts.writers.record import Place
+from advisor.facts.writers.scripts import places_of
+from advisor.host import Host, Missing
+from advisor.host.patterns import lazy_regex
+
+_SWITCHES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("true", "yes", "on", "1"), "on"),
+    **dict.fromkeys(("false", "no", "off", "0"), "off"),
+}
+_SWITCHED: Final = lazy_regex(r"(feature|pause)\..*|coalesce\.adaptive-.*")
+_OPTION: Final = lazy_regex(
+    r"(?:hardware-dma-)?ring-(?P<ring>(?:rx|tx)[a-z-]*)|(?P<plain>rx|tx)|hardware-irq-coalesce-(?P<coalesce>[a-z-]+)"
+    r"|ethernet-pause-(?P<pause>rx|tx|autoneg)|offload-(?P<feature>[a-z0-9-]+)|(?P<offload>[a-z0-9]+)-offload"
+)
+_LINK_FILE: Final[Mapping[str, str]] = {
+    **{"MTUBytes": "mtu", "TransmitQueueLength": "txqueuelen", "RxBufferSize": "ring.rx", "TxBufferSize": "ring.tx"},
+    **{"RxMiniBufferSize": "ring.rx-mini", "RxJumboBufferSize": "ring.rx-jumbo", "RxChannels": "channels.rx"},
+    **{"TxChannels": "channels.tx", "OtherChannels": "channels.other", "CombinedChannels": "channels.combined"},
+    **{"RxFlowControl": "pause.rx", "TxFlowControl": "pause.tx", "AutoNegotiationFlowControl": "pause.autoneg"},
+    **{"UseAdaptiveRxCoalesce": "coalesce.adaptive-rx", "UseAdaptiveTxCoalesce": "coalesce.adaptive-tx"},
+    **{"RxMaxCoalescedFrames": "coalesce.rx-frames", "TxMaxCoalescedFrames": "coalesce.tx-frames"},
+    **{"GenericReceiveOffload": "feature.rx-gro", "LargeReceiveOffload": "feature.rx-lro"},
+    **{
+        "GenericSegmentationOffload": "feature.tx-generic-segmentation",
+        "ReceiveChecksumOffload": "feature.rx-checksum",
+    },
+    **{
+        "TCPSegmentationOffload": "feature.tx-tcp-segmentation",
+        "TCP6SegmentationOffload": "feature.tx-tcp6-segmentation",
+    },
+}
+_COMMANDS: Final = ("up", "post-up", "pre-up")
+_MOST_LINKS: Final = 128
+_DEVICE: Final = lazy_regex(r"\$(?:\{DEVICE\}|DEVICE\b)")
+
+
+def _links(host: Host) -> list[str]:
+    """Ports, and virtual links of the kinds that managers make; not the ends of containers and guests."""
+    place = "/sys/class/net"
+    return [
+        name
+        for name in host.names(place)
+        if host.exists(f"{place}/{name}/device") or "DEVTYPE=" in host.read_or_empty(f"{place}/{name}/uevent")
+    ][:_MOST_LINKS]
+
+
+def _owners(host: Host) -> Iterator[tuple[str, LinkOwner]]:
+    for link in _links(host):
+        owner = read_link_owner(host, link)
+        if not isinstance(owner, Missing):
+            yield link, owner
+
+
+def _value(name: str, value: str) -> str:
+    return _SWITCHES.get(value.lower(), value) if _SWITCHED.fullmatch(name) else value
+
+
+def _line_of(text: str, key: str) -> int | None:
+    """The last line of a file that begins with this key."""
+    pattern = re.compile(rf"[ \t]*(?:export[ \t]+)?{re.escape(key)}[ \t]*=")
+    return max((number for number, line in enumerate(text.split("\n"), 1) if pattern.match(line)), default=None)
+
+
+def read_link_files(host: Host) -> Iterator[Place]:
+    """Yield what the .link file that udev found for each link sets."""
+    for link in _links(host):
+        file = udev_property(host, link, "ID_NET_LINK_FILE")
+        text = host.read_or_empty(file) if file else ""
+        for section, key, value in parse_settings(text, continued=True):
+            if section == "Link" and (name := _LINK_FILE.get(key)):
+                said = None if value == "max" else _value(name, value)
+                yield Place(f"link:{link}:{name}", said, file, _line_of(text, key))
+
+
+def read_managers(host: Host) -> Iterator[Place]:
+    """Yield what the network manager of each link sets when it brings the link up."""
+    for link, owner in _owners(host):
+        reader = _READERS.get(owner.manager)
+        if reader is not None and (owner.profile or owner.file):
+            for one in reader(host, link, owner):
+                yield Place(f"link:{link}:{one.tunable}", one.value, one.file, one.line, one.by or owner.manager)
+
+
+def read_manager_commands(host: Host) -> Iterator[Place]:
+    """Yield what the commands of the stanzas in /etc/network/interfaces set, after the link is up."""
+    for link, owner in _owners(host):
+        for path, line, words in _options(host, owner) if owner.manager == "ifupdown" else ():
+            if words[0] in _COMMANDS:
+                yield from places_of(host, " ".join(words[1:]), path, line, "ifupdown", link)
+
+
+def _options(host: Host, owner: LinkOwner) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+    placed = read_stanzas(host)
+    for one in () if isinstance(placed, Missing) else placed:
+        if one.stanza.interface == owner.name:
+            content = host.read_bytes(one.path)
+            text = "" if isinstance(content, Missing) else content.decode("utf-8", "surrogateescape")
+            for option in one.stanza.options:
+                yield one.path, 1 + text.count("\n", 0, option.start), option.words
+
+
+def _in_interfaces(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
+    for path, line, words in _options(host, owner):
+        found = _OPTION.fullmatch(words[0]) if len(words) == 2 else None
+        if len(words) == 2 and words[0] == "mtu":
+            yield Place("mtu", words[1], path, line)
+        elif found is not None:
+            group = str(found.lastgroup).replace("plain", "ring").replace("offload", "feature")
+            key = found[found.lastgroup or 0]
+            for name in FEATURES.get(key, (key,)) if group == "feature" else (key,):
+                yield Place(f"{group}.{name}", _value(f"{group}.{name}", words[1]), path, line)
+
+
+def _in_ifcfg(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
+    path = str(owner.file)
+    text = host.read_or_empty(path)
+    for name, value in parse_assignments(text).items():
+        line = _line_of(text, name)
+        if name == "MTU" and value:
+            yield Place("mtu", value, path, line)
+        elif re.fullmatch(r"ETHTOOL_OPT(S|IONS(_\w+)?)", name):
+            for part in _DEVICE.sub(link, value).split(";"):
+                for tunable, said in ethtool(part.split(), link):
+                    yield Place(tunable.partition(f"link:{link}:")[2], said, path, line)
+
+
+def _in_keyfile(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
+    path = owner.profile or str(owner.file)
+    if "/ifcfg-" in path:
+        yield from _in_ifcfg(host, link, owner)
+        return
+    text = host.read_or_empty(path)
+    for section, key, value in parse_settings(text, continued=False):
+        group, _, name = key.partition("-")
+        if section == "ethtool" and group in ("ring", "channels", "coalesce", "pause", "feature"):
+            for one in FEATURES.get(name, (name,)) if group == "feature" else (name,):
+                yield Place(f"{group}.{one}", _value(f"{group}.{one}", value), path, _line_of(text, key))
+        elif key == "mtu" and value != "0":
+            yield Place("mtu", value, path, _line_of(text, key))
+
+
+def _in_network(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
+    said = read_network_mtu(host, str(owner.file))
+    for path in () if isinstance(said, Missing) else said.files:
+        text = host.read_or_empty(path)
+        for section, key, value in parse_settings(text, continued=True):
+            if (section, key) == ("Link", "MTUBytes"):
+                yield Place("mtu", value, path, _line_of(text, key))
+
+
+def _in_netplan(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
+    if owner.profile:
+        yield from _in_keyfile(host, link, owner)
+
+
+_READERS: Final[Mapping[str, Callable[[Host, str, LinkOwner], Iterator[Place]]]] = {
+    "NetworkManager": _in_keyfile,
+    "systemd-networkd": _in_network,
+    "netplan": _in_netplan,
+    "ifupdown": _in_interfaces,
+    "network-scripts": _in_ifcfg,
+    "wicked": _in_ifcfg,
+}

@@ -1,0 +1,160 @@
+"""What start-up scripts, units and cron set: rc.local, services of the administrator, cron tables, hooks of links.
+
+Sources: rc-local.service(8), systemd.service(5), crontab(5), NetworkManager-dispatcher(8), interfaces(5).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from advisor.facts.sysctl_files import SYSCTL_CONF, list_files, parse_sysctl_file
+from advisor.facts.writers.commands import ANY, only_writes, parse_script
+from advisor.facts.writers.programs import CONFIGURATIONS, only_known_keys
+from advisor.facts.writers.record import Place
+from advisor.host import Host
+from advisor.host.patterns import lazy_regex
+
+UNITS: Final = "/etc/systemd/system"
+CRON_FILES: Final = ("/etc/crontab", "/etc/anacrontab")
+CRON_TABLES: Final = ("/etc/cron.d", "/var/spool/cron", "/var/spool/cron/crontabs")
+CRON_SCRIPTS: Final = tuple(f"/etc/cron.{often}" for often in ("hourly", "daily", "weekly", "monthly"))
+RC_LOCAL: Final = ("/etc/rc.local", "/etc/rc.d/rc.local", "/etc/init.d/boot.local", "/etc/init.d/after.local")
+HOOKS: Final = (
+    *("/etc/network/if-up.d", "/etc/network/if-pre-up.d", "/etc/NetworkManager/dispatcher.d"),
+    *("/etc/networkd-dispatcher/routable.d", "/etc/networkd-dispatcher/configured.d"),
+)
+HOOK_FILES: Final = ("/sbin/ifup-local", "/usr/sbin/ifup-local")
+OWN_PROGRAMS: Final = lazy_regex(
+    r"(?:/usr/local/s?bin|/usr/local/libexec|/usr/local/lib|/opt|/root|/srv|/home)/[\w./@:+-]+(?<!\.conf)(?<!\.rules)(?<!\.cpf)"
+    r"|/etc/[\w./@:+-]+\.sh"
+)
+"""Where administrators keep scripts of their own; what a package brings is a program, and no list of settings."""
+_EXEC: Final = lazy_regex(r"\s*Exec(?:StartPre|Start|StartPost)\s*=\s*[-@:+!]*(.*)")
+_CRON_TIMES: Final = lazy_regex(r"\s*(?:@\w+|(?:[\d*/,A-Za-z-]+\s+){4}[\d*/,A-Za-z-]+)\s+(.*)")
+_MOST_FILES: Final = 256
+
+
+def read_rc_local(host: Host) -> Iterator[Place]:
+    """Yield what rc.local sets."""
+    seen: set[object] = set()
+    for path in RC_LOCAL:
+        if host.exists(path) and (real := host.real(path)) not in seen:
+            seen.add(real)
+            yield from _of_script(host, path)
+
+
+def read_units(host: Host) -> Iterator[Place]:
+    """Yield what the commands of services that start at boot set, and the scripts of one's own that they run."""
+    for directory in [UNITS, *(f"{UNITS}/{name}" for name in host.names(UNITS) if name.endswith(".wants"))]:
+        for name in host.names(directory) if directory != UNITS else ():
+            path = f"{UNITS}/{name}"
+            if not name.endswith(".service") or not host.exists(path) or name.startswith("advisor"):
+                continue
+            for number, line in enumerate(host.read_or_empty(path).splitlines(), 1):
+                if found := _EXEC.match(line):
+                    yield from _of_command(host, found[1], path, number, name)
+
+
+def read_cron(host: Host) -> Iterator[Place]:
+    """Yield what cron's tables and scripts set."""
+    tables = [*CRON_FILES, *(f"{place}/{name}" for place in CRON_TABLES for name in host.names(place))]
+    for path in tables[:_MOST_FILES]:
+        for number, line in enumerate(host.read_or_empty(path).splitlines(), 1):
+            if not line.lstrip().startswith("#") and (found := _CRON_TIMES.match(line)):
+                # A system table names the user before the command.
+                command = found[1] if "spool" in path else found[1].partition(" ")[2]
+                yield from _of_command(host, command, path, number, None)
+    for path in [f"{place}/{name}" for place in CRON_SCRIPTS for name in host.names(place)][:_MOST_FILES]:
+        yield from _of_script(host, path)
+
+
+def read_hooks(host: Host) -> Iterator[Place]:
+    """Yield what scripts set that run when a link comes up, whichever link it is."""
+    for path in [*HOOK_FILES, *(f"{place}/{name}" for place in HOOKS for name in host.names(place))][:_MOST_FILES]:
+        yield from _of_script(host, path)
+
+
+def _of_command(host: Host, command: str, path: str, line: int, by: str | None) -> Iterator[Place]:
+    yield from places_of(host, command, path, line, by)
+    for word in _split(command)[:3]:
+        if OWN_PROGRAMS.fullmatch(word) and not host.is_dir(word):
+            yield from _of_script(host, word, by)
+
+
+def _split(command: str) -> list[str]:
+    return re.split(r"[\s;&|'\"]+", command.lstrip())
+
+
+def _of_script(host: Host, path: str, by: str | None = None) -> Iterator[Place]:
+    yield from places_of(host, host.read_or_empty(path), path, None, by)
+
+
+def places_of(
+    host: Host, text: str, path: str, line: int | None, by: str | None = None, link: str | None = None
+) -> Iterator[Place]:
+    """Yield what the commands of a text set; ``line`` is theirs in the file, None for a whole file. A variable for the
+    link is ``link`` where that is known."""
+    known = dict.fromkeys(("IFACE", "INTERFACE", "DEVICE", "DEVICE_IFACE", "1"), link) if link else {}
+    for number, (tunable, value) in parse_script(text, {name: one for name, one in known.items() if one}):
+        where = line or number
+        if not tunable.startswith("load:"):
+            yield Place(tunable.replace(ANY, link) if link else tunable, value, path, where, by)
+            continue
+        named = tunable.removeprefix("load:")
+        for file in (
+            [named]
+            if named.endswith(".conf")
+            else []
+            if named
+            else [*(one for one, _ in list_files(host)), SYSCTL_CONF]
+        ):
+            yield from _loaded(host, file, by)
+
+
+def _loaded(host: Host, file: str, by: str | None) -> Iterable[Place]:
+    """What ``sysctl -p FILE`` sets: it reads the file once more."""
+    lines = parse_sysctl_file(host.read_or_empty(file), file)
+    return [
+        Place(f"sysctl:{one.key}", one.value, file, one.line, by)
+        for one in lines
+        if not one.excludes and one.rejected is None and not re.search(r"[*?[]", one.key)
+    ]
+
+
+def _is_script(path: str) -> bool:
+    places = (*HOOKS, *CRON_SCRIPTS)
+    return path in (*RC_LOCAL, *HOOK_FILES) or path.startswith(tuple(f"{place}/" for place in places))
+
+
+def without_other_words(path: str, text: str) -> str | None:
+    """Return what a script, a unit, a table of cron or the configuration of a program holds of settings, and nothing
+    else of it: they hold passwords in every form. None for another file."""
+    if path in CONFIGURATIONS:
+        return only_known_keys(path, text)
+    if _is_script(path) or OWN_PROGRAMS.fullmatch(path):
+        from advisor.facts.site_settings import only_settings
+
+        return only_writes(text, only_settings(text) if path in RC_LOCAL else "")
+    if path.startswith(f"{UNITS}/") and path.endswith(".service"):
+        return "\n".join(map(_only_command, text.split("\n")))
+    if path in CRON_FILES or path.startswith(tuple(f"{place}/" for place in CRON_TABLES)):
+        return "\n".join(map(_only_job, text.split("\n")))
+    return None
+
+
+def _only_command(line: str) -> str:
+    found = _EXEC.match(line)
+    return line[: found.start(1)] + _only_words(found[1]) if found else line if line.startswith("[") else ""
+
+
+def _only_job(line: str) -> str:
+    found = None if line.lstrip().startswith("#") else _CRON_TIMES.match(line)
+    return f"{line[: found.start(1)]}root {_only_words(found[1])}" if found else ""
+
+
+def _only_words(command: str) -> str:
+    """The programs of one's own that it runs, and what it sets."""
+    words = [word for word in _split(command)[:3] if OWN_PROGRAMS.fullmatch(word)]
+    return "; ".join(filter(None, (*words[:1], only_writes(command))))
