@@ -14,6 +14,7 @@ from advisor.rules import sources
 from advisor.rules.queries import kernel_version
 from advisor.rules.remedy import Remedy, RunShell, comment_lines, edit_file, set_sysctl
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
+from advisor.rules.settings import judge_value
 
 ORDER = 60
 
@@ -209,11 +210,11 @@ def differs_at_boot(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         else "systemd-sysctl reads the files before the module is loaded: there is no such key yet, and nothing writes "
         "it afterwards.",
         evidence={"keys": tuple(one.key for one in found), "detail": tuple(one.detail for one in found)},
-        remedy=tuple(_remedies(found)),
+        remedy=tuple(_remedies(facts, found)),
     )
 
 
-def _remedies(found: Iterable[_Drift]) -> Iterator[Remedy | str]:
+def _remedies(facts: Facts, found: Iterable[_Drift]) -> Iterator[Remedy | str]:
     """Each value by itself: what loads all files would change other keys as well, and what programs need."""
     late = {one.write.writer.rpartition(" ")[2] for one in found if _is_late(one.write)}
     for module in sorted(late):
@@ -221,7 +222,9 @@ def _remedies(found: Iterable[_Drift]) -> Iterator[Remedy | str]:
         yield RunShell(f"echo {module} >{path}", f"load {module} before the sysctl files are read")
     lines = [one for one in found if one.line is not None and one.write.rank == RANKS[SYSCTL_FILES]]
     for one in lines:
-        if _BY_HAND.fullmatch(one.key) and one.line is not None:
+        judged = judge_value(facts, one.key, one.write.value or "")
+        is_harmful = any(each.severity in ("warning", "critical") for each in judged)
+        if one.line is not None and (is_harmful or _BY_HAND.fullmatch(one.key)):
             yield edit_file(one.line.file, one.line.line, f"correct {one.key}, or load it")
         elif one.write.value is not None:
             yield set_sysctl(one.key, one.write.value)
