@@ -31,22 +31,31 @@ class Owners(msgspec.Struct, frozen=True):
 
 def read_owners(host: Host) -> Owners:
     """From their run-time files; no process is asked."""
-    profile = host.read("/etc/tuned/active_profile")
-    active = isinstance(profile, str) and profile and _runs(host, "/run/tuned/tuned.pid")
-    # saptune keeps what was there before a note in a file of the note's name: in /run since version 3.
-    places = ("/run/saptune/saved_state", "/var/lib/saptune/saved_state")
     return Owners(
         irqbalance=any(name.startswith("irqbalance") for name in host.names("/run")),
-        tuned_profile=profile if active and isinstance(profile, str) else None,
+        tuned_profile=active_tuned(host),
         network_managers=tuple(
             name for name, sign, unit in _MANAGERS if host.exists(sign) and not (unit and is_stopped(host, unit))
         ),
-        saptune_notes=tuple(sorted({name for place in places for name in host.names(place) if is_plain(name)})),
+        saptune_notes=applied_notes(host),
         power_profiles_daemon=_is_running(host, "power-profiles-daemon.service"),
         cloud_multiqueue=host.exists("/usr/bin/google_set_multiqueue") and not _is_multiqueue_off(host),
         banned_irqs=tuple(sorted({irq for place in _IRQBALANCE_OPTIONS for irq in _read_banned(host, place)})),
         agents=tuple(name for name, sign, unit in _AGENTS if host.exists(sign) and not is_stopped(host, unit)),
     )
+
+
+def active_tuned(host: Host) -> str | None:
+    """Return the profiles, with blanks between them, of a TuneD that runs; None where none does."""
+    profile = host.read_text("/etc/tuned/active_profile")
+    return profile if profile and _runs(host, "/run/tuned/tuned.pid") else None
+
+
+def applied_notes(host: Host) -> tuple[str, ...]:
+    """Return the notes that saptune has applied: it keeps what was there before one in a file of the note's name, in
+    /run since version 3."""
+    places = ("/run/saptune/saved_state", "/var/lib/saptune/saved_state")
+    return tuple(sorted({name for place in places for name in host.names(place) if is_plain(name)}))
 
 
 _IRQBALANCE_OPTIONS = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance")

@@ -6,6 +6,9 @@ import os.path
 from collections.abc import Mapping
 
 from advisor.facts.host_facts import Facts
+from advisor.facts.tuned.places import is_on, main_settings, profile_directories
+from advisor.facts.tuned.profile import load_tuned
+from advisor.facts.tuned.reapplied import read_reapplied
 from advisor.host import Host
 from advisor.importers.planned import made_of
 from advisor.importers.records import Imported, ImportedSetting, Mode
@@ -13,9 +16,6 @@ from advisor.importers.to_profile import profile_name
 from advisor.importers.tuned.convert import convert_profile
 from advisor.importers.tuned.devices import devices_of
 from advisor.importers.tuned.differences import find_differences
-from advisor.importers.tuned.places import is_on, main_settings, profile_directories
-from advisor.importers.tuned.plugin_sysctl import read_reapplied
-from advisor.importers.tuned.profile import load_tuned
 from advisor.importers.tuned.versions import NEWEST, TunedVersion, installed_version, known_version, show_version
 
 
@@ -76,7 +76,7 @@ def import_tuned(
 def read_again(files: Host) -> Mapping[str, str]:
     """``sysctl:`` tunable → value that TuneD sets after its own: that of the system's files
     (``reapply_sysctl``)."""
-    return {f"sysctl:{key}": value for key, (value, _) in read_reapplied(files, main_settings(files)).items()}
+    return {f"sysctl:{key}": value for key, (value, _, _) in read_reapplied(files, main_settings(files)).items()}
 
 
 def reads_sysctl_files(files: Host) -> bool:

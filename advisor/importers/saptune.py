@@ -9,6 +9,9 @@ from typing import Final
 from advisor.errors import InvalidInputError, UsageError
 from advisor.facts.host_facts import Facts
 from advisor.facts.identity import Identity, read_identity
+from advisor.facts.saptune_text import REMINDER, SECTIONS, NoteEntry, SaptuneNote, parse_saptune_note
+from advisor.facts.tuned.ini import decode_text
+from advisor.facts.tuned.regex import UnsafePatternError, search_text
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 from advisor.host.kernel_text import SET
@@ -18,11 +21,8 @@ from advisor.importers.growing import is_growing
 from advisor.importers.made import SourceLine
 from advisor.importers.planned import made_of
 from advisor.importers.records import Imported, ImportedSense, ImportedSetting, Mode
-from advisor.importers.saptune_text import REMINDER, SECTIONS, NoteEntry, SaptuneNote, parse_saptune_note
 from advisor.importers.to_profile import profile_name
-from advisor.importers.tuned.ini import decode_text
 from advisor.importers.tuned.plugin_boot import state_of
-from advisor.importers.tuned.regex import UnsafePatternError, search_text
 from advisor.profiles.profile import Only
 
 WORKING: Final = "/var/lib/saptune/working/notes"

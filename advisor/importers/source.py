@@ -11,10 +11,10 @@ from typing import Final, Literal
 import msgspec
 
 from advisor.errors import InvalidInputError, UsageError
+from advisor.facts.tuned.ini import MAX_BYTES
 from advisor.host import Host
 from advisor.host.input_files import open_given
 from advisor.importers.records import Imported, Mode
-from advisor.importers.tuned.ini import MAX_BYTES
 
 Kind = Literal["tuned", "saptune", "sysctl"]
 KINDS: Final[tuple[Kind, ...]] = ("tuned", "saptune", "sysctl")
@@ -116,8 +116,8 @@ def import_source(
 
 def list_installed(files: Host) -> Mapping[str, str]:
     """Source → file of everything that can be imported by name, sorted."""
+    from advisor.facts.tuned.places import installed_profiles
     from advisor.importers.saptune import installed_notes
-    from advisor.importers.tuned.places import installed_profiles
 
     found = {f"tuned:{name}": path for name, path in installed_profiles(files).items()}
     found |= {f"saptune:{name}": path for name, path in installed_notes(files).items()}

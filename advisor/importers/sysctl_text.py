@@ -11,6 +11,7 @@ from advisor.errors import InvalidInputError
 from advisor.facts.printable import printable
 from advisor.facts.settings.value import kernel_number, out_of_bounds, refusal
 from advisor.facts.sysctl_files import SysctlSource, is_pattern, key_path, parse_sysctl_file
+from advisor.facts.tuned.ini import MAX_BYTES, decode_text
 from advisor.host import Host, Missing
 from advisor.host.input_files import open_given
 from advisor.host.missing import from_os_error
@@ -20,7 +21,6 @@ from advisor.importers.made import SourceLine, as_the_kernel_reads
 from advisor.importers.records import ImportDifference, Imported, ImportedSense, ImportedSetting, Mode
 from advisor.importers.to_profile import profile_name
 from advisor.importers.tuned.differences import find_lowering
-from advisor.importers.tuned.ini import MAX_BYTES, decode_text
 from advisor.importers.tuned.plugin_files import match_files
 
 _MAX_FILES: Final = 500

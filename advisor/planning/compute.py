@@ -274,7 +274,7 @@ def _find_override(target: PlanTarget, observed: ObservedTarget, facts: Facts) -
         if by_twin:
             return by_twin
     write = overriding_write(facts, target.tunable, observed.combined or "", observed.edit.path)
-    if write is None or write.value is None or write.is_program or write.rank == RANKS[SYSCTL_FILES]:
+    if write is None or write.value is None or write.is_program or write.rank <= RANKS[SYSCTL_FILES]:
         return None
     if observed.combined is None or _is_satisfied(write.value, observed.combined, target.sense):
         return None
@@ -316,7 +316,9 @@ def _make_change(target: PlanTarget, observed: ObservedTarget, facts: Facts, *, 
     persist = None if isinstance(observed.edit, Missing) or runtime_only else observed.edit.path
     write = overriding_write(facts, target.tunable, observed.combined, persist)
     if write is not None and persist is not None:
-        note = f"{write.writer} sets it again {write.acts}: {write.change}"
+        said = "" if write.value is None else f" to {write.value}"
+        where = "" if write.file is None else f" ({write.place})"
+        note = f"{write.writer} sets it{said} {write.acts}{where}: {write.change}"
     return Change(
         tunable=target.tunable,
         before=observed.live,

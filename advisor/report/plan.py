@@ -252,7 +252,7 @@ def _takes_effect(change: Change) -> str:
 
 def _persistence_words(change: Change) -> str:
     if change.persist:
-        return f"in {change.persist}"
+        return f"in {change.persist}" + (f", but {change.persist_note}" if change.last_word else "")
     return f"no: {change.persist_note or 'a reboot undoes it'}"
 
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from advisor.facts.settings import find_setting
 from advisor.facts.sysctl import SysctlSource
 from advisor.facts.writers import Write, is_as_said, last_write
-from advisor.facts.writers.table import LATE_MODULES, RANKS, SYSCTL_FILES
+from advisor.facts.writers.table import LATE_MODULES, PACKAGE_FILES, RANKS, SYSCTL_FILES
 from advisor.host.patterns import lazy_regex
 from advisor.rules import sources
 from advisor.rules.queries import kernel_version
@@ -163,12 +163,17 @@ class _Drift(NamedTuple):
         return _is_late(self.write) and self.line is not None and not is_as_said(self.key, self.live, self.line.value)
 
     @property
+    def is_of_file(self) -> bool:
+        """Whether a line of a sysctl file has the last word."""
+        return self.line is not None and self.write.rank in (RANKS[PACKAGE_FILES], RANKS[SYSCTL_FILES])
+
+    @property
     def detail(self) -> str:
         if self.line is not None and _is_late(self.write):
             what = f"{self.write.writer} brings it along after systemd-sysctl has read the files"
             return f"{self.key}: live {self.live}, {_source_place(self.line)} says {self.line.value}, but {what}"
-        place = self.write.place if self.line is None or self.write.rank > RANKS[SYSCTL_FILES] else None
-        return f"{self.key}: live {self.live}, {place or _source_place(self.line)} says {self.write.value}"  # type: ignore[arg-type]
+        place = _source_place(self.line) if self.line is not None and self.is_of_file else self.write.place
+        return f"{self.key}: live {self.live}, {place} says {self.write.value}"
 
 
 def _find_drift(facts: Facts) -> Iterator[_Drift]:
@@ -220,10 +225,10 @@ def _remedies(facts: Facts, found: Iterable[_Drift]) -> Iterator[Remedy | str]:
     for module in sorted(late):
         path = f"/etc/modules-load.d/{module}.conf"
         yield RunShell(f"echo {module} >{path}", f"load {module} before the sysctl files are read")
-    lines = [one for one in found if one.line is not None and one.write.rank == RANKS[SYSCTL_FILES]]
+    lines = [one for one in found if one.is_of_file]
     for one in lines:
         judged = judge_value(facts, one.key, one.write.value or "")
-        is_harmful = any(each.severity in ("warning", "critical") for each in judged)
+        is_harmful = any(each.severity != "info" for each in judged)
         if one.line is not None and (is_harmful or _BY_HAND.fullmatch(one.key)):
             yield edit_file(one.line.file, one.line.line, f"correct {one.key}, or load it")
         elif one.write.value is not None:
@@ -231,7 +236,7 @@ def _remedies(facts: Facts, found: Iterable[_Drift]) -> Iterator[Remedy | str]:
     if lines:
         yield "where the live value is the right one, correct the line of the file instead"
     for one in found:
-        if one.write.rank > RANKS[SYSCTL_FILES] and not _is_late(one.write):
+        if not one.is_of_file and not _is_late(one.write):
             yield f"{one.key}: {one.write.change} ({one.write.place}), or set the live value to {one.write.value}"
 
 

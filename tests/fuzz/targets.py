@@ -35,9 +35,9 @@ from advisor.errors import AdvisorError, InvalidInputError, UsageError
 from advisor.facts.allowed import parse_allowed
 from advisor.facts.ini_text import parse_settings
 from advisor.facts.sysctl_files import parse_sysctl_file
+from advisor.facts.tuned.ini import parse_tuned_ini
 from advisor.host import Completed, Missing
 from advisor.host.probes import reduce
-from advisor.importers.tuned.ini import parse_tuned_ini
 from advisor.limits.declared import parse_declared
 from advisor.limits.machine_file import parse_machines
 from advisor.limits.what_if import parse_changes

@@ -10,15 +10,15 @@ import pytest
 
 from advisor.facts.cpulist import read_list
 from advisor.facts.identity import read_identity
+from advisor.facts.tuned.functions import AssertionFailedError
+from advisor.facts.tuned.ini import parse_tuned_ini
+from advisor.facts.tuned.places import installed_profiles
+from advisor.facts.tuned.profile import TunedProfile, load_tuned
+from advisor.facts.tuned.variables import Variables
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, live_host
 from advisor.importers.tuned.devices import parse_device_rules
-from advisor.importers.tuned.functions import AssertionFailedError
-from advisor.importers.tuned.ini import parse_tuned_ini
 from advisor.importers.tuned.operators import SENSES, can_compare, parse_assignment
-from advisor.importers.tuned.places import installed_profiles
-from advisor.importers.tuned.profile import TunedProfile, load_tuned
-from advisor.importers.tuned.variables import Variables
 from tests.cases import read_cases
 from tests.importers.tuned_package import NAMES, ask, moved_profiles, stand_ins, tuned_files
 

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError, UsageError
+from advisor.facts.tuned.ini import MAX_BYTES, decode_text, parse_tuned_ini
+from advisor.facts.tuned.places import installed_profiles, profile_directories
+from advisor.facts.tuned.profile import TunedProfile, load_tuned
+from advisor.facts.tuned.regex import UnsafePatternError, search_text
 from advisor.host import live_host
-from advisor.importers.tuned.ini import MAX_BYTES, decode_text, parse_tuned_ini
-from advisor.importers.tuned.places import installed_profiles, profile_directories
-from advisor.importers.tuned.profile import TunedProfile, load_tuned
-from advisor.importers.tuned.regex import UnsafePatternError, search_text
 from tests.importers.hosts import machine, tuned
 
 TEXT = st.text(alphabet="ab=[]#; \t\n\rDEFAULT>%é\x0b\x85", max_size=60)

@@ -12,7 +12,7 @@ from advisor.facts.settings.value import kernel_number
 from advisor.facts.sysctl import SysctlOrigin
 from advisor.facts.sysctl_files import is_pattern
 from advisor.facts.writers.record import LastWord, Write
-from advisor.facts.writers.table import RANKS, SYSCTL_FILES, TMPFILES, UDEV, WRITERS, rank_of
+from advisor.facts.writers.table import PACKAGE_FILES, RANKS, SYSCTL_FILES, TMPFILES, UDEV, WRITERS, rank_of
 
 OURS = "/etc/sysctl.d/90-advisor"
 # Of one writer's files that with the later name has the last word; of tmpfiles.d the first line for a file counts.
@@ -48,7 +48,7 @@ def _of_files(found: SetsValues, tunable: str) -> tuple[Write, ...]:
         return ()
     line = origin.voided_by or origin.winner
     value = None if line.rejected is not None or line.excludes else " ".join(line.value.split())
-    rank = RANKS[SYSCTL_FILES]
+    rank = RANKS[PACKAGE_FILES if line.path.startswith(("/usr/", "/lib/")) else SYSCTL_FILES]
     writer = "advisor" if line.path.startswith(OURS) else SYSCTL_FILES
     row = WRITERS[rank]
     return (Write(f"sysctl:{line.key}", value, writer, rank, line.file, line.line, row.acts, row.change),)
@@ -61,7 +61,10 @@ def overriding_write(found: SetsValues, tunable: str, value: str, path: str | No
     if write is None or path is None:
         return write
     rank, name = rank_of(path), path.rpartition("/")[2]
-    if write.rank == rank:
+    # TuneD reads these files again: among them their names decide.
+    is_read_again = write.is_program and write.file is not None and rank_of(write.file) == RANKS[SYSCTL_FILES] == rank
+    is_of_package = (write.rank, rank) == (RANKS[PACKAGE_FILES], RANKS[SYSCTL_FILES])
+    if write.rank == rank or is_read_again or is_of_package:
         # What names the key exactly goes before every pattern; a manager's file is the one that is edited.
         is_exact = not is_pattern(write.tunable) or rank != RANKS[SYSCTL_FILES]
         comes_after = _SORTED.get(rank)

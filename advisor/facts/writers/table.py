@@ -27,6 +27,7 @@ from advisor.facts.writers.programs import (
 )
 from advisor.facts.writers.record import Place, Write, Writer
 from advisor.facts.writers.scripts import read_cron, read_hooks, read_rc_local, read_units
+from advisor.facts.writers.tuners import read_saptune, read_tuned, read_tuned_before_files
 from advisor.host import Host
 
 
@@ -36,6 +37,7 @@ def _by_origin(host: Host) -> Iterable[Place]:
 
 
 SYSCTL_FILES: Final = "systemd-sysctl"
+PACKAGE_FILES: Final = "a sysctl file of a package"
 LATE_MODULES: Final = "a module that is loaded later"
 _MANAGERS: Final = "the link's network manager"
 UDEV: Final = "udev"
@@ -45,6 +47,8 @@ _UNITS: Final = "a service"
 _LINE: Final = "change it there"
 WRITERS: Final[tuple[Writer, ...]] = (
     Writer("the kernel's command line", "before all else", read_command_line, "change it in the boot loader"),
+    Writer(PACKAGE_FILES, "early at boot", _by_origin, "write another file in /etc/sysctl.d"),
+    Writer("TuneD, before the files of /etc/sysctl.d", "when it starts", read_tuned_before_files, _LINE, True),
     Writer(SYSCTL_FILES, "early at boot", _by_origin, _LINE),
     Writer(TMPFILES, "early at boot", read_tmpfiles, _LINE),
     Writer(LATE_MODULES, "when it is loaded", read_late_modules, "name it in a file of /etc/modules-load.d"),
@@ -56,6 +60,8 @@ WRITERS: Final[tuple[Writer, ...]] = (
     Writer("a hook of the network manager", "when the link is up", read_hooks, _LINE),
     Writer(_UNITS, "when it starts", read_units, _LINE),
     Writer("rc.local", "at the end of the boot", read_rc_local, _LINE),
+    Writer("TuneD", "when it starts", read_tuned, _LINE, True),
+    Writer("saptune", "when it starts", read_saptune, "write another value into /etc/saptune/override", True),
     Writer("irqbalance", "all the time", read_irqbalance, "ban the interrupt in its options", True),
     Writer("the collector of crashes", "when it starts", read_crash_handlers, "disable it", True),
     Writer("libvirt", "when a network starts", read_libvirt, "take the network's forwarding away", True),

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from advisor.facts.tuned.variables import Variables
 from advisor.host import Host
 from advisor.importers.made import SourceLine
 from advisor.importers.records import Departure, ImportedSetting, Mode
 from advisor.importers.tuned.instances import PluginInstance
-from advisor.importers.tuned.variables import Variables
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -20,7 +20,7 @@ class Context(msgspec.Struct, frozen=True):
     mode: Mode
     main: Mapping[str, str]
     variables: Variables
-    reapplied: Mapping[str, tuple[str, str]] = {}
+    reapplied: Mapping[str, tuple[str, str, int]] = {}
     """Sysctls that TuneD takes from the system's files after its own values: key → value and place."""
 
     lacks_perf: bool = False

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from advisor.facts.tuned.functions import AssertionFailedError
+from advisor.facts.tuned.ini import IniOption
+from advisor.facts.tuned.places import lacks_perf
+from advisor.facts.tuned.profile import SCOPE, TunedProfile
+from advisor.facts.tuned.reapplied import read_reapplied
 from advisor.host import Host
 from advisor.importers.aliases import without_rivals
 from advisor.importers.disjoint import last_wins, make_disjoint
 from advisor.importers.made import SourceLine
 from advisor.importers.records import ImportedSetting, Mode
 from advisor.importers.tuned.context import Context, Given
-from advisor.importers.tuned.functions import AssertionFailedError
-from advisor.importers.tuned.ini import IniOption
 from advisor.importers.tuned.instances import PluginInstance, make_instances
-from advisor.importers.tuned.places import lacks_perf
-from advisor.importers.tuned.plugin_sysctl import read_reapplied
 from advisor.importers.tuned.plugins import PLUGINS, STEERED
-from advisor.importers.tuned.profile import SCOPE, TunedProfile
 from advisor.importers.tuned.versions import TunedVersion, known_since, show_version
 
 

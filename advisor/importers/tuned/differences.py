@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from advisor.facts.sysctl_files import key_path
+from advisor.facts.tuned.places import is_on
+from advisor.facts.tuned.profile import TunedProfile, Unit
 from advisor.host import Host, Missing
 from advisor.importers.growing import is_growing, lowered_fields
 from advisor.importers.records import ImportDifference, ImportedSetting
 from advisor.importers.tuned.devices import is_no_disk
 from advisor.importers.tuned.instances import make_instances
-from advisor.importers.tuned.places import is_on
-from advisor.importers.tuned.profile import TunedProfile, Unit
 
 Place = tuple[str, int, str, str]
 

@@ -8,14 +8,14 @@ from typing import Final
 import msgspec
 
 from advisor.facts.identity import read_identity
+from advisor.facts.tuned.functions import MAX_CPUINFO
+from advisor.facts.tuned.profile import TunedProfile, Unit
+from advisor.facts.tuned.regex import UnsafePatternError, search_text
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 from advisor.host.numbers import whole_number
 from advisor.importers.records import Mode
 from advisor.importers.tuned.devices import assign_devices, devices_of, parse_device_rules
-from advisor.importers.tuned.functions import MAX_CPUINFO
-from advisor.importers.tuned.profile import TunedProfile, Unit
-from advisor.importers.tuned.regex import UnsafePatternError, search_text
 
 DEVICE_PLUGINS: Final = ("disk", "net", "cpu")
 

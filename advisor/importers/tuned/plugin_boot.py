@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from advisor.facts.tuned.functions import AssertionFailedError
 from advisor.importers.records import ImportedSense, ImportedSetting
 from advisor.importers.tuned.context import Context, Given
-from advisor.importers.tuned.functions import AssertionFailedError
 from advisor.importers.tuned.operators import parse_assignment
 from advisor.tunables.programs import refused_word
 

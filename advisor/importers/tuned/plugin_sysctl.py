@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from typing import Final
 
 from advisor.facts.settings.value import refusal
 from advisor.facts.sysctl_files import key_path
-from advisor.host import Host, Missing
+from advisor.facts.tuned.reapplied import dotted_key
+from advisor.host import Missing
 from advisor.importers.growing import is_growing
 from advisor.importers.records import ImportedSetting
 from advisor.importers.tuned.context import Context, Given
 from advisor.importers.tuned.operators import can_compare, parse_assignment, strip_quotes
-from advisor.importers.tuned.places import is_on
 
 _DEPRECATED: Final = ("base_reachable_time", "retrans_time")
-# TuneD applies these again after its own values; a file in the first hides one of its name in the next.
-_REAPPLIED: Final = ("/run/sysctl.d", "/etc/sysctl.d")
-_MAX_LINES: Final = 20_000
-
-
-def dotted_key(key: str) -> str:
-    """TuneD's key, in which every dot and every slash parts two names, as ours."""
-    return ".".join(re.split(r"[./]", key))
 
 
 def convert_sysctl(context: Context, given: Given) -> list[ImportedSetting]:
@@ -59,30 +49,10 @@ def _faithful_setting(context: Context, given: Given, key: str, text: str, live:
             "which the kernel refuses; TuneD passes over the error",
             "refused",
         )
-    value, place = context.reapplied.get(key, (text, ""))
+    value, path, number = context.reapplied.get(key, (text, "", 0))
     if value != text:
         return given.line.ignored(
-            f"{place} sets it to {value[:60]}, and TuneD applies that again afterwards (reapply_sysctl)", "overridden"
+            f"{path} line {number} sets it to {value[:60]}, and TuneD applies that again afterwards (reapply_sysctl)",
+            "overridden",
         )
     return None
-
-
-def read_reapplied(files: Host, main: Mapping[str, str]) -> Mapping[str, tuple[str, str]]:
-    """Dotted key → value and place of what TuneD takes from the system's sysctl files after its own values."""
-    if not is_on(main, "reapply_sysctl"):
-        return {}
-    by_name: dict[str, str] = {}
-    for directory in _REAPPLIED:
-        for name in files.names(directory):
-            if name.endswith(".conf"):
-                by_name.setdefault(name, f"{directory}/{name}")
-    found: dict[str, tuple[str, str]] = {}
-    for path in (*(by_name[name] for name in sorted(by_name)), "/etc/sysctl.conf"):
-        text = files.read(path)
-        if isinstance(text, Missing):
-            continue
-        for number, line in enumerate(text.split("\n")[:_MAX_LINES], 1):
-            key, equals, value = line.strip().partition("=")
-            if equals and key.strip() and line.strip()[0] not in "#;":
-                found[dotted_key(key.strip())] = " ".join(value.split()), f"{path} line {number}"
-    return found

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from advisor.errors import UsageError
+from advisor.facts.tuned.places import package_version, python_packages
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
-from advisor.importers.tuned.places import package_version, python_packages
 
 TunedVersion = tuple[int, ...]
 """(2, 25, 1); of an installed package without what the distribution adds."""

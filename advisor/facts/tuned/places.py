@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from advisor.errors import AdvisorError
+from advisor.facts.tuned.ini import decode_text, parse_tuned_ini
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
-from advisor.importers.tuned.ini import decode_text, parse_tuned_ini
 
 MAIN_CONF: Final = "/etc/tuned/tuned-main.conf"
 _OLD: Final = ("/usr/lib/tuned", "/etc/tuned")

@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
+from advisor.facts.tuned.functions import MAX_LENGTH, expand_functions
 from advisor.host import Host
 from advisor.host.patterns import lazy_regex
-from advisor.importers.tuned.functions import MAX_LENGTH, expand_functions
 
 _PLACE: Final = lazy_regex(r"(?<!\\)\$\{(\w+)\}")
 _ESCAPED: Final = lazy_regex(r"\\(\$\{\w+\})")

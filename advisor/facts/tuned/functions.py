@@ -11,11 +11,11 @@ from typing import Final
 
 from advisor.facts.cpuinfo import parse_flags
 from advisor.facts.identity import read_identity
+from advisor.facts.tuned.cpulists import format_mask, invert_cpus, pack_cpus, unpack_cpus, unpack_mask
+from advisor.facts.tuned.regex import UnsafePatternError, search_text
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 from advisor.host.numbers import count_noun, is_count, whole_number
-from advisor.importers.tuned.cpulists import format_mask, invert_cpus, pack_cpus, unpack_cpus, unpack_mask
-from advisor.importers.tuned.regex import UnsafePatternError, search_text
 
 _CPUS: Final = "/sys/devices/system/cpu"
 MAX_CPUINFO: Final = 256 * 1024

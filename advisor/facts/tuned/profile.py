@@ -10,11 +10,11 @@ from typing import Final
 import msgspec
 
 from advisor.errors import InvalidInputError, UsageError
+from advisor.facts.tuned.functions import AssertionFailedError
+from advisor.facts.tuned.ini import IniOption, Sections, decode_text, parse_tuned_ini
+from advisor.facts.tuned.places import is_plain_file, profile_directories
+from advisor.facts.tuned.variables import Expanded, Variables
 from advisor.host import Host, Missing
-from advisor.importers.tuned.functions import AssertionFailedError
-from advisor.importers.tuned.ini import IniOption, Sections, decode_text, parse_tuned_ini
-from advisor.importers.tuned.places import is_plain_file, profile_directories
-from advisor.importers.tuned.variables import Expanded, Variables
 
 MAX_FILES: Final = 64
 """Profiles that one may include, one after the other."""
