@@ -111,8 +111,8 @@ def _transaction_dict(record: Record) -> Document:
 
 def verify_document(status: Status) -> Document:
     """``advisor.verify/1``: ``ok`` where nothing has drifted and nothing is half-done. ``values`` and ``files`` are
-    how many were read, ``others`` who else writes such values, and which managed values they set otherwise (null
-    where that is unknown)."""
+    how many were read, ``next_boot`` what a boot would change, ``others`` who else writes such values, and which
+    managed values they set otherwise (null where that is unknown)."""
     values, files = count_values(status.records)
     return {
         "schema": "advisor.verify/1",
@@ -123,6 +123,7 @@ def verify_document(status: Status) -> Document:
         "files": files,
         "awaiting_confirmation": _list_awaiting(status.records),
         "drift": _list_drift(status.drift),
+        "next_boot": _list_drift(status.next_boot),
         "others": [msgspec.to_builtins(one) for one in status.others],
         "damaged": _list_damaged(status),
         "stopped_process": status.stopped_holder,

@@ -327,6 +327,10 @@ def _add_verdict(page: Page, status: Status) -> None:
         else f"{counted_values(values - drifted_values, files - drifted_files)} match."
     )
     page.add(*(() if status.drift else (Span("Active:", "green"), " ")), matching)
+    if status.next_boot:
+        page.add(Span("The next boot would change:", "red"))
+        for one in status.next_boot:
+            page.add(Span(one.what, "bold"), f": {one.wanted} → {one.live}, {one.reason}", indent=2, hang=4)
     if status.drift:
         drifted = {one.transaction for one in status.drift}
         page.add("To apply them again:")

@@ -18,7 +18,7 @@ from advisor.transaction.journal import Damaged, Record, Store, bottom_of, find_
 from advisor.transaction.layer_ownership import files_of, values_of
 from advisor.transaction.rollback import finish_switches, recover_unfinished, roll_back
 from advisor.transaction.side_effects import ItemOutcome
-from advisor.transaction.verify import Drift, find_drift
+from advisor.transaction.verify import Drift, find_boot_drift, find_drift
 
 STOPPED_SECONDS: Final = 10.0
 """How long a process that holds the store must stay stopped before a rollback ends it."""
@@ -47,6 +47,8 @@ class Status(msgspec.Struct, frozen=True):
     """Of one transaction that was asked for: the tunables and files that an upper one holds, with its id."""
     lock_holder: str | None = None
     """Who holds the store now, with its number and since when, as the lock says it; None where nobody does."""
+    next_boot: tuple[Drift, ...] = ()
+    """What the next boot would set otherwise than the active transactions."""
 
     @property
     def unfinished(self) -> tuple[Record, ...]:
@@ -55,7 +57,7 @@ class Status(msgspec.Struct, frozen=True):
 
     @property
     def is_as_set(self) -> bool:
-        return not self.drift and not self.unfinished and not self.unreadable
+        return not self.drift and not self.next_boot and not self.unfinished and not self.unreadable
 
     @property
     def unreadable(self) -> tuple[Damaged, ...]:
@@ -88,8 +90,9 @@ def verify_transactions(
     own = {record.id for record in asked}
     drift = tuple(one for one in find_drift(host, everything) if one.transaction in own)
     others = _find_writers(host, asked) if with_others else ()
+    coming = tuple(one for one in find_boot_drift(host, everything) if one.transaction in own)
     above = tuple(item for one in asked for item in _held_above(one, everything)) if identity else ()
-    return Status(asked, drift, others, () if identity else damaged, held_above=above)
+    return Status(asked, drift, others, () if identity else damaged, held_above=above, next_boot=coming)
 
 
 def _held_above(record: Record, everything: Iterable[Record]) -> Iterable[tuple[str, str]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from advisor.facts.writers import overriding_write, read_boot_settings
 from advisor.host import Host, Missing, observe
 from advisor.planning.records import Change, FileChange
 from advisor.planning.unmerge import holds_edit, settings_of
@@ -53,6 +54,25 @@ def find_drift(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:
                 files[path] = drift
     drifted += files.values()
     return tuple(sorted((one for one in drifted if one is not None), key=lambda one: one.what))
+
+
+def find_boot_drift(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:
+    """What the next boot would set otherwise than the active transactions have it: a file that came later, for one.
+    ``live`` is the value then. What was known when a plan was made is not said again."""
+    held = {
+        name: (record, change) for record in records if record.is_active for name, change in values_of(record).items()
+    }
+    kept = {name: each for name, each in held.items() if each[1].persist is not None}
+    if not kept:
+        return ()
+    found = read_boot_settings(host, kept)
+    drifted: list[Drift] = []
+    for name, (record, change) in sorted(kept.items()):
+        write = overriding_write(found, name, change.after, change.persist)
+        if write is not None and write.value is not None and write.word != change.last_word:
+            reason = f"{write.writer} sets it {write.acts} ({write.place}): {write.change}"
+            drifted.append(Drift(record.id, name, change.after, write.value, reason))
+    return tuple(drifted)
 
 
 def _appeared_drift(host: Host, in_force: Iterable[Record]) -> Iterator[Drift]:

@@ -1,7 +1,24 @@
 """All that sets values on a host, in the order of time: who has the last word, and what the next boot gives."""
 
-from advisor.facts.writers.last_word import is_as_said, last_word, last_write, next_boot, overriding_write
+from advisor.facts.writers.last_word import (
+    is_as_said,
+    last_word,
+    last_write,
+    next_boot,
+    overriding_write,
+    read_boot_settings,
+)
 from advisor.facts.writers.record import LastWord, Write
 from advisor.facts.writers.table import read_writes
 
-__all__ = ["LastWord", "Write", "is_as_said", "last_word", "last_write", "next_boot", "overriding_write", "read_writes"]
+__all__ = [
+    "LastWord",
+    "Write",
+    "is_as_said",
+    "last_word",
+    "last_write",
+    "next_boot",
+    "overriding_write",
+    "read_boot_settings",
+    "read_writes",
+]

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
+
+import msgspec
 
 from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
 from advisor.facts.reserved_ports import parse_ports
 from advisor.facts.settings.value import kernel_number
-from advisor.facts.sysctl import SysctlOrigin
+from advisor.facts.sysctl import SysctlOrigin, origins, read_sysctl_sources
 from advisor.facts.sysctl_files import is_pattern
+from advisor.facts.unknown import Unknowns
 from advisor.facts.writers.record import LastWord, Write
-from advisor.facts.writers.table import PACKAGE_FILES, RANKS, SYSCTL_FILES, TMPFILES, UDEV, WRITERS, rank_of
+from advisor.facts.writers.table import (
+    PACKAGE_FILES,
+    RANKS,
+    SYSCTL_FILES,
+    TMPFILES,
+    UDEV,
+    WRITERS,
+    rank_of,
+    read_writes,
+)
+from advisor.host import Host
 
 OURS = "/etc/sysctl.d/90-advisor"
 # Of one writer's files that with the later name has the last word; of tmpfiles.d the first line for a file counts.
@@ -31,6 +44,20 @@ class SetsValues(Protocol):
 
     @property
     def writes(self) -> tuple[Write, ...]: ...
+
+
+class BootSettings(msgspec.Struct, frozen=True):
+    """What sets some tunables at boot, read without the rest of a scan."""
+
+    sysctl_origin: Mapping[str, SysctlOrigin]
+    writes: tuple[Write, ...]
+
+
+def read_boot_settings(host: Host, tunables: Iterable[str]) -> BootSettings:
+    """Return what sets these tunables at boot."""
+    keys = [one.removeprefix("sysctl:") for one in tunables if one.startswith("sysctl:")]
+    host = host.remembering()
+    return BootSettings(origins(read_sysctl_sources(host, Unknowns()), keys) if keys else {}, read_writes(host))
 
 
 def last_write(found: SetsValues, tunable: str) -> Write | None:

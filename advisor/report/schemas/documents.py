@@ -243,6 +243,7 @@ DOCUMENTS: Final[dict[str, Fields]] = {
         ("files", int),
         ("awaiting_confirmation", tuple[_WAITING, ...]),  # type: ignore[valid-type]
         ("drift", tuple[Drift, ...]),
+        ("next_boot", tuple[Drift, ...]),
         ("others", tuple[OtherWriter, ...]),
         ("damaged", tuple[Damaged, ...]),
         ("stopped_process", int | None),
