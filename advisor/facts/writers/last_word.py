@@ -87,6 +87,9 @@ def overriding_write(found: SetsValues, tunable: str, value: str, path: str | No
     write = last_write(found, tunable)
     if write is None or path is None:
         return write
+    if write.file == path:
+        # An edit of the file finds its own lines there: the number in a command of ifupdown, for one.
+        return None
     rank, name = rank_of(path), path.rpartition("/")[2]
     # TuneD reads these files again: among them their names decide.
     is_read_again = write.is_program and write.file is not None and rank_of(write.file) == RANKS[SYSCTL_FILES] == rank
@@ -96,7 +99,7 @@ def overriding_write(found: SetsValues, tunable: str, value: str, path: str | No
         is_exact = not is_pattern(write.tunable) or rank != RANKS[SYSCTL_FILES]
         comes_after = _SORTED.get(rank)
         other = (write.file or "").rpartition("/")[2]
-        is_later = is_exact and write.file != path and comes_after is not None and comes_after(other, name)
+        is_later = is_exact and comes_after is not None and comes_after(other, name)
     else:
         is_later = write.rank > rank
     return write if is_later and not (write.value is not None and is_as_said(tunable, value, write.value)) else None
