@@ -224,10 +224,7 @@ def gone(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             "keys": tuple(line.key for line, _ in found),
             "detail": tuple(f"{line.path}:{line.line}: {line.key} = {line.value}" for line, _ in found),
         },
-        remedy=(
-            "set it where it went, if it is still wanted",
-            *(comment_out(line.path, line.line) for line, _ in found),
-        ),
+        remedy=("set it where it went, if it is still wanted", *comment_lines(line for line, _ in found)),
     )
 
 
