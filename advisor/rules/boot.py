@@ -182,6 +182,9 @@ def _find_drift(facts: Facts) -> Iterator[_Drift]:
         live, write, origin = facts.sysctl[key], last_write(facts, f"sysctl:{key}"), facts.sysctl_origin.get(key)
         if write is None or _is_moot(facts, key) or _is_without_effect(facts, key):
             continue
+        # What packages bring is for systemd to read, which may lie there without having started the host.
+        if write.rank == RANKS[PACKAGE_FILES] and not (facts.systemd and facts.systemd.is_running):
+            continue
         found = _Drift(key, live, write, origin.winner if origin else None)
         if found.is_lost or (write.value is not None and not is_as_said(key, live, write.value)):
             yield found
