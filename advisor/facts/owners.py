@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 import msgspec
 
 from advisor.facts.link_claim import is_plain, is_stopped
 from advisor.host import Host, Missing, is_count
+from advisor.host.patterns import lazy_regex
+
+GOOGLE_CONFIG: Final = "/etc/default/instance_configs.cfg"
+SETTING: Final = lazy_regex(r"(?m)^[ \t]*([\w.]+)[ \t]*[=:][ \t]*([^\s#;]+)")
+OFF: Final = ("false", "no", "off", "0")
 
 
 class Owners(msgspec.Struct, frozen=True):
@@ -39,7 +45,7 @@ def read_owners(host: Host) -> Owners:
         ),
         saptune_notes=applied_notes(host),
         power_profiles_daemon=_is_running(host, "power-profiles-daemon.service"),
-        cloud_multiqueue=host.exists("/usr/bin/google_set_multiqueue") and not _is_multiqueue_off(host),
+        cloud_multiqueue=host.exists("/usr/bin/google_set_multiqueue") and not is_switched_off(host, "set_multiqueue"),
         banned_irqs=tuple(sorted({irq for place in _IRQBALANCE_OPTIONS for irq in _read_banned(host, place)})),
         agents=tuple(name for name, sign, unit in _AGENTS if host.exists(sign) and not is_stopped(host, unit)),
     )
@@ -58,6 +64,12 @@ def applied_notes(host: Host) -> tuple[str, ...]:
     return tuple(sorted({name for place in places for name in host.names(place) if is_plain(name)}))
 
 
+def is_switched_off(host: Host, key: str) -> bool:
+    """Return whether the last line of Google's configuration that sets a switch sets it off."""
+    values = [value for name, value in SETTING.findall(host.read_or_empty(GOOGLE_CONFIG)) if name.lower() == key]
+    return bool(values) and values[-1].lower() in OFF
+
+
 _IRQBALANCE_OPTIONS = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance")
 
 
@@ -66,14 +78,6 @@ def _read_banned(host: Host, path: str) -> list[int]:
     lines = [line for line in host.read_or_empty(path).splitlines() if not line.lstrip().startswith("#")]
     words = re.findall(r"(?:--banirq[= ]|(?<![\w-])-i ?)([0-9]{1,7})(?![0-9])", "\n".join(lines))
     return [int(word) for word in words]
-
-
-def _is_multiqueue_off(host: Host) -> bool:
-    """``set_multiqueue = false`` in the last line that sets it (GoogleCloudPlatform guest-configs)."""
-    text = host.read("/etc/default/instance_configs.cfg")
-    lines = "" if isinstance(text, Missing) else text
-    values = re.findall(r"^[ \t]*set_multiqueue[ \t]*[=:][ \t]*(\w+)", lines, re.MULTILINE | re.IGNORECASE)
-    return bool(values) and values[-1].lower() in ("false", "no", "off", "0")
 
 
 # Name, what it makes when it starts, its unit. NetworkManager writes no pid file on every distribution.

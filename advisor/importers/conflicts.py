@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from advisor.errors import AdvisorError
 from advisor.facts.owners import Owners, read_owners
-from advisor.facts.site_settings import AFFINITY_SCRIPT
+from advisor.facts.writers import BootSettings, Write, read_writes, rival_writes
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 from advisor.importers.other_writer import OtherWriter
@@ -32,7 +32,6 @@ _MARKS: Final = (
     ("cloud-init", lazy_regex(rb"(generated|created) by cloud-init|disable cloud-init's", re.IGNORECASE)),
 )
 _HEAD_LINES: Final = 20
-_MULTIQUEUE: Final = lazy_regex(r"irq:.*|link:[^:]+:(?:channels|xps)\..*")
 _MOVES_INTERRUPTS: Final = frozenset({"isolated_cores", "irq_process"})
 _SYSCTL_DIRECTORIES: Final = ("/etc/sysctl.d/", "/run/sysctl.d/", "/etc/sysctl.conf")
 
@@ -46,7 +45,7 @@ def writers_beside_plan(host: Host, facts: Facts, plan: Plan) -> tuple[OtherWrit
     changes = plan.changes if reads_sysctl_files(host) else ()
     sysctls = (one for one in changes if (one.persist or "").startswith(_SYSCTL_DIRECTORIES))
     coming = {one.tunable for one in sysctls if one.tunable.startswith("sysctl:")}
-    return tuple(_find_writers(host, facts.owners, plan.changes, files, lambda: facts, coming))
+    return tuple(_find_writers(host, facts.owners, facts.writes, plan.changes, files, lambda: facts, coming))
 
 
 def writers_beside(host: Host, changes: Sequence[Change], paths: Iterable[str]) -> tuple[OtherWriter, ...]:
@@ -56,7 +55,9 @@ def writers_beside(host: Host, changes: Sequence[Change], paths: Iterable[str]) 
         content = host.read_bytes(path)
         found[path] = b"" if isinstance(content, Missing) else content
     # One scan, however many profiles and notes there are, and none where nobody is at work.
-    return tuple(_find_writers(host, read_owners(host), changes, found, cache(lambda: _scan_host(host))))
+    return tuple(
+        _find_writers(host, read_owners(host), read_writes(host), changes, found, cache(lambda: _scan_host(host)))
+    )
 
 
 def _scan_host(host: Host) -> Facts:
@@ -74,67 +75,18 @@ def managed_by(content: bytes) -> str | None:
 def _find_writers(
     host: Host,
     owners: Owners,
+    writes: tuple[Write, ...],
     changes: Sequence[Change],
     files: Mapping[str, bytes],
     facts: Callable[[], Facts],
     coming: Collection[str] = (),
 ) -> Iterator[OtherWriter]:
-    # What is asked every minute loads it only where a value is active.
-    from advisor.importers.cloud_writers import find_cloud_writers
-
     if owners.tuned_profile and _written_by("tuned", changes):
         yield _tuned_writer(host, owners.tuned_profile, changes, facts, coming)
     if owners.saptune_notes and _written_by("saptune", changes):
         yield _saptune_writer(host, owners.saptune_notes, changes, facts)
-    if owners.power_profiles_daemon and _written_by("power-profiles-daemon", changes):
-        yield OtherWriter(
-            "power-profiles-daemon",
-            (
-                "power-profiles-daemon runs: it sets the energy preference and the boost of CPUs when a power "
-                "profile is chosen. systemctl disable --now power-profiles-daemon leaves them to one of the two"
-            ),
-            None,
-        )
-    yield from _interrupt_writers(host, owners, changes, facts)
-    interrupts = [one.tunable.split(":")[1] for one in _written_by("irqbalance", changes)]
-    yield from find_cloud_writers(host, changes, files, interrupts)
-    yield from _network_writers(owners, changes)
-    yield from _find_managers(owners, files)
-
-
-def _interrupt_writers(
-    host: Host, owners: Owners, changes: Sequence[Change], facts: Callable[[], Facts]
-) -> Iterator[OtherWriter]:
-    """Who else says where interrupts run, or gives a link its queues.
-
-    Sources: irqbalance(1); GoogleCloudPlatform guest-configs, google_set_multiqueue; TuneD's scheduler and irq plugins;
-    scripts/set_irq_affinity of Intel's out-of-tree drivers; mlnx-tools.
-    """
-    interrupts = [one.tunable.split(":")[1] for one in _written_by("irqbalance", changes)]
-    if owners.irqbalance and interrupts:
-        options = _first_parts([f"--banirq={number}" for number in interrupts], " ")
-        yield OtherWriter(
-            "irqbalance",
-            (
-                f"irqbalance runs, and moves interrupts that it is not configured to skip: {options} in its "
-                "options leaves these as they are set, until their numbers change at the next boot; a "
-                "--policyscript that prints ban=true for their devices lasts"
-            ),
-            None,
-        )
-    if owners.cloud_multiqueue and any(_MULTIQUEUE.fullmatch(one.tunable) for one in changes):
-        yield OtherWriter(
-            "google_set_multiqueue",
-            (
-                "Google's guest environment sets queues, interrupts and XPS of links at boot and whenever its agent"
-                " starts: set_multiqueue = false in the section [InstanceSetup] of"
-                " /etc/default/instance_configs.cfg leaves these as they are set"
-            ),
-            None,
-        )
-    if not interrupts:
-        return
-    for name in (owners.tuned_profile or "").split():
+    interrupts = _written_by("irqbalance", changes)
+    for name in (owners.tuned_profile or "").split() if interrupts else ():
         if keys := _moving_keys(host, name):
             yield OtherWriter(
                 f"TuneD (profile {name})",
@@ -144,16 +96,33 @@ def _interrupt_writers(
                 ),
                 None,
             )
-    for one in facts().site_settings:
-        if one.key == AFFINITY_SCRIPT:
-            yield OtherWriter(
-                one.value,
-                (
-                    f"{one.path} line {one.line} runs {one.value}, which sets the CPUs of interrupts at boot: "
-                    "the last one to write counts. Remove that line, or leave interrupts to it"
-                ),
-                None,
+    yield from _rivals(writes, changes)
+    for path, content in files.items():
+        if "/network-scripts/ifcfg-" in path and re.search(rb"(?m)^EC2SYNC=[\"']?yes", content):
+            note = (
+                f"{path} says EC2SYNC=yes: ec2-net-utils writes this file when the interface is attached. EC2SYNC=no "
+                "in it leaves the file alone"
             )
+            yield OtherWriter("ec2-net-utils", note, None, files=(path,))
+    yield from _network_writers(owners, changes)
+    yield from _find_managers(owners, files)
+
+
+def _rivals(writes: tuple[Write, ...], changes: Sequence[Change]) -> Iterator[OtherWriter]:
+    """The writers of the table that come back to a value, but for those whose own profiles are read whole."""
+    rivals: dict[str, dict[str, Write]] = {}
+    found = BootSettings({}, writes)
+    for change in changes:
+        for write in rival_writes(found, change.tunable, change.after, change.persist):
+            if not write.writer.startswith(("TuneD", "saptune")):
+                rivals.setdefault(write.writer, {})[change.tunable] = write
+    for who, by_tunable in rivals.items():
+        known = {tunable: one.value for tunable, one in by_tunable.items() if one.value is not None}
+        listed = _list_values(known) if known else _first_parts(list(by_tunable))
+        first = next(iter(by_tunable.values()))
+        where = "" if first.file is None else f" ({first.place})"
+        note = f"{who} sets {listed} {first.acts}{where}: {first.change}"
+        yield OtherWriter(who, note, known if len(known) == len(by_tunable) else None)
 
 
 def _moving_keys(host: Host, profile: str) -> tuple[str, ...]:

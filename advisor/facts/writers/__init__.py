@@ -1,17 +1,20 @@
 """All that sets values on a host, in the order of time: who has the last word, and what the next boot gives."""
 
 from advisor.facts.writers.last_word import (
+    BootSettings,
     is_as_said,
     last_word,
     last_write,
     next_boot,
     overriding_write,
     read_boot_settings,
+    rival_writes,
 )
 from advisor.facts.writers.record import LastWord, Write
 from advisor.facts.writers.table import read_writes
 
 __all__ = [
+    "BootSettings",
     "LastWord",
     "Write",
     "is_as_said",
@@ -21,4 +24,5 @@ __all__ = [
     "overriding_write",
     "read_boot_settings",
     "read_writes",
+    "rival_writes",
 ]

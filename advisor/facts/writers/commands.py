@@ -57,6 +57,8 @@ _FILES: Final[tuple[tuple[str, str], ...]] = (
     (r"/sys/module/([^/]+)/parameters/([^/]+)", r"module:\1:\2"),
     (r"(/sys/.+)", r"sysfs:\1"),
 )
+# Vendors' scripts that set the CPUs of interrupts: those of Intel's drivers, and mlnx-tools.
+_AFFINITY: Final = lazy_regex(r"set_irq_affinity\w*(?:\.sh)?|mlnx_affinity|mlnx_tune")
 _VARIABLE: Final = lazy_regex(r".*[$%`].*")
 _LONGEST: Final = 4096
 _LONGEST_SCRIPT: Final = 256 * 1024
@@ -114,6 +116,8 @@ def parse_commands(line: str, depth: int = 0) -> Iterator[Pair]:
                 yield from written_file(_place(target), said)
             if program in ("sh", "bash", "dash") and "-c" in rest[:-1]:
                 yield from parse_commands(rest[rest.index("-c") + 1], depth + 1)
+            elif _AFFINITY.fullmatch(program):
+                yield f"irq:{ANY}:affinity", ""
             elif program in _PROGRAMS:
                 yield from _PROGRAMS[program](rest)
         statement = []
@@ -164,6 +168,8 @@ def only_writes(text: str, kept: str = "") -> str:
 def _command(tunable: str, value: str) -> str:
     """A command that sets it."""
     kind, _, rest = tunable.replace(ANY, "$X").partition(":")
+    if kind == "irq":
+        return "set_irq_affinity"
     if kind == "load":
         return f"sysctl -p {rest}" if rest else "sysctl --system"
     if kind == "sysctl":

@@ -81,28 +81,44 @@ def _of_files(found: SetsValues, tunable: str) -> tuple[Write, ...]:
     return (Write(f"sysctl:{line.key}", value, writer, rank, line.file, line.line, row.acts, row.change),)
 
 
+def comes_after(write: Write, path: str) -> bool:
+    """Return whether a write acts after what the file at ``path`` says, another one than its own."""
+    rank, name = rank_of(path), path.rpartition("/")[2]
+    if write.file == path:
+        # An edit of the file finds its own lines there: the number in a command of ifupdown, for one.
+        return False
+    # TuneD reads these files again: among them their names decide.
+    is_read_again = write.is_program and write.file is not None and rank_of(write.file) == RANKS[SYSCTL_FILES] == rank
+    is_of_package = (write.rank, rank) == (RANKS[PACKAGE_FILES], RANKS[SYSCTL_FILES])
+    if write.rank != rank and not is_read_again and not is_of_package:
+        return write.rank > rank
+    # What names the key exactly goes before every pattern; a manager's file is the one that is edited.
+    is_exact = not is_pattern(write.tunable) or rank != RANKS[SYSCTL_FILES]
+    compare = _SORTED.get(rank)
+    return is_exact and compare is not None and compare((write.file or "").rpartition("/")[2], name)
+
+
 def overriding_write(found: SetsValues, tunable: str, value: str, path: str | None) -> Write | None:
     """Return what gives a tunable another value after the file at ``path`` has given it ``value``; None where nothing
     does. Without a file, the last writer, whatever it says."""
     write = last_write(found, tunable)
     if write is None or path is None:
         return write
-    if write.file == path:
-        # An edit of the file finds its own lines there: the number in a command of ifupdown, for one.
-        return None
-    rank, name = rank_of(path), path.rpartition("/")[2]
-    # TuneD reads these files again: among them their names decide.
-    is_read_again = write.is_program and write.file is not None and rank_of(write.file) == RANKS[SYSCTL_FILES] == rank
-    is_of_package = (write.rank, rank) == (RANKS[PACKAGE_FILES], RANKS[SYSCTL_FILES])
-    if write.rank == rank or is_read_again or is_of_package:
-        # What names the key exactly goes before every pattern; a manager's file is the one that is edited.
-        is_exact = not is_pattern(write.tunable) or rank != RANKS[SYSCTL_FILES]
-        comes_after = _SORTED.get(rank)
-        other = (write.file or "").rpartition("/")[2]
-        is_later = is_exact and comes_after is not None and comes_after(other, name)
-    else:
-        is_later = write.rank > rank
-    return write if is_later and not (write.value is not None and is_as_said(tunable, value, write.value)) else None
+    is_same = write.value is not None and is_as_said(tunable, value, write.value)
+    return write if comes_after(write, path) and not is_same else None
+
+
+def rival_writes(found: SetsValues, tunable: str, value: str, path: str | None) -> tuple[Write, ...]:
+    """Return what programs give a tunable otherwise, and what others may, after the file at ``path`` or, without one,
+    at all."""
+    return tuple(
+        one
+        for one in found.writes
+        if (one.is_program or one.value is None)
+        and one.covers(tunable)
+        and (path is None or comes_after(one, path))
+        and not (one.value is not None and is_as_said(tunable, value, one.value))
+    )
 
 
 def last_word(found: SetsValues, tunable: str) -> LastWord | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from advisor.facts.printable import printable
+from advisor.facts.writers.agents import AGENTS, BEFORE_UDEV
 from advisor.facts.writers.commands import ANY
 from advisor.facts.writers.devices import read_tmpfiles, read_udev_rules
 from advisor.facts.writers.late_modules import read_late_modules
@@ -45,6 +46,10 @@ TMPFILES: Final = "systemd-tmpfiles"
 _LINK_FILES: Final = "a .link file"
 _UNITS: Final = "a service"
 _LINE: Final = "change it there"
+_BAN: Final = (
+    "--banirq=NUMBER in its options leaves one as it is set, until its number changes at the next boot; a "
+    "--policyscript that prints ban=true for its device lasts"
+)
 WRITERS: Final[tuple[Writer, ...]] = (
     Writer("the kernel's command line", "before all else", read_command_line, "change it in the boot loader"),
     Writer(PACKAGE_FILES, "early at boot", _by_origin, "write another file in /etc/sysctl.d"),
@@ -53,6 +58,7 @@ WRITERS: Final[tuple[Writer, ...]] = (
     Writer(TMPFILES, "early at boot", read_tmpfiles, _LINE),
     Writer(LATE_MODULES, "when it is loaded", read_late_modules, "name it in a file of /etc/modules-load.d"),
     Writer(_LINK_FILES, "when udev names the link", read_link_files, _LINE),
+    *BEFORE_UDEV,
     Writer(UDEV, "when the device appears", read_udev_rules, _LINE),
     Writer("Open vSwitch", "when it starts", read_open_vswitch, "ovs-vsctl set Interface NAME mtu_request=N", True),
     Writer(_MANAGERS, "when it brings the link up, after udev", read_managers, _LINE),
@@ -62,12 +68,13 @@ WRITERS: Final[tuple[Writer, ...]] = (
     Writer("rc.local", "at the end of the boot", read_rc_local, _LINE),
     Writer("TuneD", "when it starts", read_tuned, _LINE, True),
     Writer("saptune", "when it starts", read_saptune, "write another value into /etc/saptune/override", True),
-    Writer("irqbalance", "all the time", read_irqbalance, "ban the interrupt in its options", True),
+    Writer("irqbalance", "all the time", read_irqbalance, _BAN, True),
     Writer("the collector of crashes", "when it starts", read_crash_handlers, "disable it", True),
     Writer("libvirt", "when a network starts", read_libvirt, "take the network's forwarding away", True),
     Writer("Docker", "when it starts", read_docker, '"ip-forward": false in /etc/docker/daemon.json', True),
     Writer("kubelet", "when it starts", read_kubelet, "protectKernelDefaults: true in its configuration", True),
     Writer("kube-proxy", "when it starts", read_kube_proxy, "conntrack in its configuration", True),
+    *AGENTS,
     Writer("cron", "at its times", read_cron, _LINE),
 )
 RANKS: Final = {row.name: number for number, row in enumerate(WRITERS)}
