@@ -17,13 +17,8 @@ from advisor.facts.sysctl import SysctlSource
 from advisor.host.package_data import package_data
 from advisor.host.patterns import lazy_regex
 from advisor.rules import sources
-<<<<<<< HEAD
 from advisor.rules.queries import kernel_version, sysctl_number
-from advisor.rules.remedy import SIGNS, Decide, Operator, SetTunable, comment_out, set_sysctl
-=======
-from advisor.rules.queries import kernel_version
 from advisor.rules.remedy import SIGNS, Decide, Operator, SetTunable, comment_lines, set_sysctl
->>>>>>> 3136e1e0 (Ask one table of writers who has the last word)
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, Rule, Severity, register, rule
 
 ORDER = 260
