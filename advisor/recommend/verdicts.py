@@ -18,6 +18,7 @@ from advisor.facts.settings import find_setting
 from advisor.facts.settings.value import to_canonical
 from advisor.facts.site_settings import SiteSetting
 from advisor.facts.sysctl_files import is_pattern, key_path
+from advisor.facts.writers import next_boot, overriding_write
 from advisor.host import Host, Missing, observe
 from advisor.importers.growing import lowered_fields
 from advisor.importers.made import shorten_text
@@ -272,8 +273,7 @@ class _Judge:
         live = seen if isinstance(seen, str) else None
         value = to_canonical(key, one.wanted) if key else one.wanted
         value = combine_values(live, value, one.sense) if live is not None and isinstance(one.sense, tuple) else value
-        origin = self._facts.sysctl_origin.get(key)
-        boot = origin.winner.value if origin else None
+        boot = next_boot(self._facts, one.tunable)
         line = msgspec.structs.replace(line, wanted=value, live=live, next_boot=boot)
         if later is not None:
             return _as(line, "overridden", later)
@@ -352,7 +352,7 @@ class _Judge:
         record = find_setting(key) if key else None
         if key and record is None:
             return _as(line, "unknown", f"{_NO_RECORD}; the kernel takes the value")
-        note = f"{one.note}. " if one.note else ""
+        note = f"{one.note}; " if one.note else ""
         lowered = ", ".join(f"{was} becomes {now}" for was, now in lowered_fields(live, value))
         harm = (record.lower_hurts if lowered else record.higher_hurts) if record else ""
         if record and record.twin and "0" in (live, value):
@@ -387,7 +387,19 @@ class _Judge:
                 name: one for part in parts for name, one in self._planned({each: left[each] for each in part}).items()
             }
         skipped = {one.tunable: one for one in made.skipped}
-        return {name: _outcome(one, skipped.get(name)) for name, one in left.items()}
+        kept = {one.tunable: one.persist for one in made.changes}
+        found = {name: _outcome(one, skipped.get(name)) for name, one in left.items()}
+        return {name: self._by_writer(one, kept.get(name)) for name, one in found.items()}
+
+    def _by_writer(self, line: JudgedLine, path: str | None) -> JudgedLine:
+        """The line, where nothing sets the tunable otherwise after the file at ``path`` of a plan."""
+        write = overriding_write(self._facts, line.tunable or "", line.wanted or "", path)
+        is_left = line.verdict in ("helps", "no-evidence", "lowers", "overridden")
+        if write is None or write.value == line.wanted or not is_left or not (path or line.verdict == "overridden"):
+            return line
+        value = f"sets {write.value}" if write.value is not None else "sets it"
+        why = f"{write.place} {value} {write.acts}; {write.change}"
+        return _as(line, "owned" if write.is_program else "overridden", why)
 
     def check(self, lines: Sequence[JudgedLine]) -> list[JudgedLine]:
         """The lines, of which those are to be applied that a plan takes together without a new warning."""

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from advisor.facts.host_facts import scan
+from advisor.facts.writers import Write
 from advisor.host import Host
 from advisor.importers.pasted.forms import read_pasted
 from advisor.operations import open_host
@@ -69,6 +70,17 @@ def test_a_dotted_key_of_a_vlan_names_no_file() -> None:
     pasted = read_pasted("net.ipv4.conf.eno1.10.rp_filter = 1\n", "text.txt", host, facts)
     found = judge_texts([pasted], host, facts, (), ()).lines[0]
     assert (found.verdict, "eno1/10" in found.why) == ("no-effect", True)
+
+
+@pytest.mark.parametrize(("is_program", "verdict"), [(True, "owned"), (False, "overridden")])
+def test_another_writer_has_the_last_word(is_program: bool, verdict: str) -> None:
+    host = serving_host(["kafka.service"])
+    write = Write("sysctl:vm.swappiness", "10", "TuneD", 99, "/etc/tuned/x/tuned.conf", 4, "late", "there", is_program)
+    facts = msgspec.structs.replace(scan(host), writes=(write,))
+    pasted = read_pasted("vm.swappiness = 30\nvm.max_map_count = 262144\n", "text.txt", host, facts)
+    found = judge_texts([pasted], host, facts, (), ()).lines
+    assert [(one.verdict, one.next_boot) for one in found] == [(verdict, "10"), ("no-evidence", None)]
+    assert "/etc/tuned/x/tuned.conf:4" in found[0].why
 
 
 def test_a_later_text_overrides_an_earlier_one() -> None:
