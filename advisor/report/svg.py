@@ -6,9 +6,8 @@ size on a phone and on paper alike; the picture of a host takes pixels there, to
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar, Literal, TypeGuard
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -180,78 +179,14 @@ def without_overlap(labels: Iterable[Label], gap: float = 6.0) -> list[Label]:
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """A straight line from (``low``, ``begin``) to (``high``, ``end``); values outside lie at its nearer end.
-
-    With ``is_log`` it takes values above zero, ``low`` and ``high`` are logarithms, and equal ratios equal distances.
-    """
+    """A straight line from (``low``, ``begin``) to (``high``, ``end``); values outside lie at its nearer end."""
 
     low: float
     high: float
     begin: float
     end: float
-    is_log: bool = False
 
     def at(self, value: float) -> float:
         """Return the place of a value. ``low`` equal to ``high`` puts everything in the middle."""
-        value = math.log(value) if self.is_log else value
         share = 0.5 if self.high <= self.low else min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
         return self.begin + share * (self.end - self.begin)
-
-
-def log_scale(values: Iterable[float], begin: float, end: float, *, least_ratio: float = 1.1) -> Scale:
-    """Return a scale around all finite values above zero, at least ``least_ratio`` wide, with some air."""
-    logs = [math.log(value) for value in values if is_drawable(value)] or [0.0]
-    missing = max(0.0, math.log(least_ratio) - (max(logs) - min(logs))) / 2
-    air = (max(logs) - min(logs) + 2 * missing) * 0.06 + missing
-    return Scale(min(logs) - air, max(logs) + air, begin, end, is_log=True)
-
-
-def is_drawable(value: float | None) -> TypeGuard[float]:
-    """Tell whether a value has a place on a logarithmic scale, and ticks around it a short label."""
-    return value is not None and 1e-80 < value < 1e80
-
-
-def value_ticks(scale: Scale, most: int) -> list[float]:
-    """Return at most ``most`` round values inside a logarithmic scale, rising; at least one if it holds one."""
-    # Equal steps up to a factor of 6, powers of ten and parts of them beyond.
-    if scale.high - scale.low <= math.log(6):
-        return _step_ticks(math.exp(scale.low), math.exp(scale.high), most)
-    first, last = math.floor(scale.low / math.log(10)), math.ceil(scale.high / math.log(10))
-    ticks: list[float] = []
-    for parts, step in ((1, 2, 5), 1), ((1, 3), 1), ((1,), 1), ((1,), math.ceil((last - first + 1) / max(most, 1))):
-        values = (part * float(f"1e{decade}") for decade in range(first, last + 1, step) for part in parts)
-        ticks = [value for value in values if is_drawable(value) and scale.low <= math.log(value) <= scale.high]
-        if len(ticks) <= most:
-            break
-    return ticks[:most]
-
-
-def _step_ticks(low: float, high: float, most: int) -> list[float]:
-    rough = (high - low) / max(most, 1)
-    for factor in (1, 2, 2.5, 5, 10, 20) if is_drawable(rough) else ():
-        step = 10.0 ** math.floor(math.log10(rough)) * factor
-        numbers = range(math.ceil(low / step), math.floor(high / step) + 1)
-        if 0 < len(numbers) <= most:
-            # Counted, not added up: 0.1 + 0.1 + 0.1 is not 0.3.
-            return [number * step for number in numbers if number > 0]
-    return []
-
-
-def tick_words(value: float) -> str:
-    """Return a round value above zero in at most seven characters: ``102.5``, ``1,200``, ``250k``, ``1.05M``."""
-    if value >= 1e12 or value < 0.01:
-        return f"{value:.1e}".replace("e+", "e")
-    for unit, least, size in (("G", 1e9, 1e9), ("M", 1e6, 1e6), ("k", 1e4, 1e3)):
-        if value >= least:
-            return f"{value / size:.4g}{unit}"
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
-
-
-def draw_grid(scale: Scale, most: int, left: float, right: float = 100.0) -> list[Shape]:
-    """Draw a line across at each tick, with its value left of it."""
-    places = [(scale.at(value), tick_words(value)) for value in value_ticks(scale, most)]
-    return [
-        shape
-        for y, words in places
-        for shape in (Line(left, y, right, y, "grid"), Label(left - 1, y + 4, words, "end", "tick"))
-    ]

@@ -15,11 +15,8 @@ import pytest
 
 from advisor.proof.covariates import CalmGate
 from advisor.proof.identity import HostIdentity
-from advisor.proof.metrics import METRICS
 from advisor.proof.records import ArmSetting, Claim, Proof
-from advisor.proof.verdict import counted_pairs, decide_session, make_sample
-from advisor.report.charts.runs import RUNGS
-from advisor.report.proof_numbers import format_figure, format_percent
+from advisor.proof.verdict import decide_session
 from advisor.report.proof_page import proof_page
 from advisor.report.proof_rows import cells_of, groups_of
 from advisor.report.proof_words import host_rows, notes_of, reasons_of, session_rows, verdict_words, write_headlines
@@ -109,7 +106,7 @@ def test_the_page_is_well_formed_and_so_is_each_picture(name: str) -> None:
     page = page_of(name)
     assert page.startswith("<!DOCTYPE html>\n")
     assert ElementTree.fromstring(page).tag == "html"
-    assert len(list(drawings(page))) >= 1 + len(ALL[name].workloads) * bool(counted_pairs(ALL[name].session))
+    assert len(list(drawings(page))) >= 1
     found = parsed_of(name)
     ids = [attributes["id"] for _, attributes in found.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
@@ -188,49 +185,6 @@ def test_the_table_of_figures_is_that_of_the_text(name: str) -> None:
     assert rows == wanted
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_the_table_of_pairs_equals_the_record(name: str) -> None:
-    proof = ALL[name]
-    found = parsed_of(name)
-    for claim in proof.workloads:
-        if claim.pairs:
-            data = make_sample(counted_pairs(proof.session), claim.name, METRICS[claim.metric])
-            rows = [rows[1:] for rows in found.tables if rows[0][0] == "pair" and rows[0][2] == f"A, {claim.unit}"]
-            wanted = [
-                [order, format_figure(before), format_figure(after), format_percent(after / before - 1)]
-                for order, before, after in zip(data.orders, data.before, data.after, strict=True)
-            ]
-            assert wanted in [[row[1:] for row in table] for table in rows]
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_the_tables_of_runs_equal_the_record(name: str) -> None:
-    proof = ALL[name]
-    found = [rows for rows in parsed_of(name).tables if rows[0][:2] == ["pair", "attempt"]]
-    shown = [(row[3], row[4], row[6]) for rows in found for row in rows[1:]]
-    whole = proof.session
-    runs = [*whole.warm_up, *(run for pair in whole.pairs for run in (*pair.runs, *pair.control_runs))]
-    metrics = {claim.name: claim.metric for claim in proof.workloads}
-    wanted = [
-        (run.arm, format_figure(run.figures.value(metrics.get(run.workload, "iops"))), ", ".join(run.lamps))
-        for run in runs
-    ]
-    assert sorted(shown) == sorted(wanted)
-
-
-@pytest.mark.parametrize("name", ["gain", "latency", "deep"])
-def test_the_table_of_latencies_equals_the_record(name: str) -> None:
-    proof = ALL[name]
-    items = (*proof.workloads, *proof.guardrails, *proof.exploratory)
-    rows = parsed_of(name).table("percentile")
-    assert [row[0] for row in rows] == [*RUNGS.values()]
-    for row, (metric, _) in zip(rows, RUNGS.items(), strict=True):
-        item = next(item for item in items if (item.name, item.metric) == (proof.workloads[0].name, metric))
-        assert item.before is not None
-        assert row[1].startswith(f"{format_figure(item.before)} → ")
-    assert [row[4] for row in rows] == ["", "", "", "for display only"]
-
-
 def test_host_values_and_kept_runs_are_told_where_they_are_known_and_else_are_unknown() -> None:
     known = replace(PROOFS["gain"].session, host=HostIdentity("db1", None, "6.1.0"))
     said = parsed(replace(PROOFS["gain"], session=known, values=SETTINGS, saved_to="/root/a b.gz")).text
@@ -245,14 +199,11 @@ def test_host_values_and_kept_runs_are_told_where_they_are_known_and_else_are_un
 
 
 def test_an_interrupted_session_has_its_page_with_and_without_a_pair() -> None:
-    assert parsed(PROOFS["interrupted"]).text.count("No pair was measured whole.") == 1
+    assert "no figures" in parsed(PROOFS["interrupted"]).text
     cut = replace(pair(9, 1000.0, 1200.0), whole=False, runs=(run("A", 1000.0),), order="A")
     said = parsed(proof_of(GAIN, pairs=(*GAIN.pairs[:9], cut), ended="interrupted")).text
     assert "indicative, no proof" in said
     assert "the session was interrupted" in said
-    assert "9 pairs as a table" in said
-    assert "19 runs as a table" in said
-    assert "incomplete" in said
 
 
 # -- hostile names -------------------------------------------------------------------------------------------------
