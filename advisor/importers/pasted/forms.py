@@ -5,6 +5,7 @@ from __future__ import annotations
 import os.path
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from textwrap import dedent
 from typing import Final, Literal
 
 import msgspec
@@ -353,7 +354,7 @@ def _profile_regions(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
         if head and (begin is not None or head[1] in _HEADS):
             begin = place if begin is None else begin
             names.add(head[1])
-        elif begin is not None and not (line.number and re.match(r"[#;\[\w/.*-]", line.text)):
+        elif begin is not None and (line.indent < lines[begin].indent or not re.match(r"[#;\[\w/.*-]", line.text)):
             if names & _SETS:
                 yield begin, place
             begin, names = None, set()
@@ -365,7 +366,8 @@ def _read_profile(
     """The settings of a profile by their lines; None where the programs' own readers take it for none."""
     first, last = region
     rows = text.split("\n")
-    own = "\n".join((*("" for _ in rows[: first - 1]), *rows[first - 1 : last])) + "\n"
+    # It may stand in a block of YAML.
+    own = "\n" * (first - 1) + dedent("\n".join(rows[first - 1 : last])) + "\n"
     place = f"{_PASTED}tuned.conf"
     try:
         made = _import_profile(own, host, place)

@@ -28,7 +28,7 @@ VARIABLE: Final = lazy_regex(
 _PLACEHOLDER: Final = lazy_regex(r".*(?:[$<>{}%]|X$|XX).*|(?:eth|sd|nvme|ens|em|enp)[NYxn]|DEV\w*|IFACE|INTERFACE|NIC")
 _SIGNS: Final = frozenset({";", "&&", "||", "&", "(", ")", ";;", "{", "}"})
 _WORDS_BEFORE: Final = frozenset(
-    {"do", "then", "else", "if", "while", "!", "time", "exec", "command", "nohup", "doas", "env", "builtin"}
+    {"do", "then", "else", "if", "while", "!", "time", "exec", "command", "nohup", "doas", "env", "builtin", "run"}
 )
 _ASSIGNMENT: Final = lazy_regex(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _MOST_LOOPS: Final = 16
@@ -175,7 +175,7 @@ def _set_unit(words: Sequence[str]) -> Iterator[Found]:
     names = [word for word in words if not word.startswith("-")]
     states = {"stop": ["stop"], "disable": ["disable"], "mask": ["disable"]}.get(names[0], []) if names else []
     states = [*states, "stop"] if "--now" in words and states else states
-    for name in names[1:] if states else ():
+    for name in filter(lazy_regex(r"[\w@.-]+").fullmatch, names[1:] if states else ()):
         value, sense = state_of(states)
         yield Found(f"unit:{name if '.' in name else f'{name}.service'}:state", value, sense=sense)
 
