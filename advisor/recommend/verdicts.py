@@ -266,7 +266,7 @@ class _Judge:
         except UsageError as error:
             # A pattern that nothing of this host fits.
             fits = f"nothing here fits {one.tunable}" if is_pattern(one.tunable) else error.message
-            is_live = self._host.is_live or not one.tunable.startswith("sysctl:")
+            is_live = self._host.is_live or not one.tunable.startswith(("sysctl:", "sysfs:"))
             return _as(line, "no-effect" if is_live and is_pattern(one.tunable) else "unknown", one.note or fits)
         key = one.tunable.removeprefix("sysctl:") if one.tunable.startswith("sysctl:") else ""
         seen = observe(self._host, known.probe)

@@ -128,7 +128,9 @@ def _read_line(about: _Text, place: int) -> list[Found]:
     if about.container_indent is not None and line.indent <= about.container_indent and not line.is_item:
         about.container_indent = None
     if about.has_containers and re.fullmatch(r"sysctls\s*:", line.text):
-        about.container_indent = line.indent
+        above = next((one.text for one in reversed(about.lines[:place]) if one.indent < line.indent), "")
+        # linuxNodeConfig and its like are for the host.
+        about.container_indent = None if re.search("(?i)node|kubelet|host|machine", above) else line.indent
     found: list[Found] = []
     for form in FORMS:
         found = list(form(about, place))
@@ -420,7 +422,9 @@ def _from_import(one: ImportedSetting, made: Imported, name: str, host: Host, fa
         sense=one.sense,
     )
     if one.tunable is None:
-        outcome = "refused" if one.departs == "refused" else "ignored" if one.outcome == "ignored" else "taken"
+        # A variable that whoever includes the profile defines is no value that is refused.
+        is_refused = one.departs == "refused" and "${" not in one.raw
+        outcome = "refused" if is_refused else "ignored" if one.outcome == "ignored" else "taken"
         yield msgspec.structs.replace(base, wanted=None, note=one.why.replace(_PASTED, ""), outcome=outcome)
     elif one.for_each is None:
         yield base
