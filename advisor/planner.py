@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from advisor.errors import AdvisorError, PermissionDeniedError, UsageError
+from advisor.errors import AdvisorError, PermissionDeniedError, RefusedError, UsageError
 from advisor.facts.host_facts import Facts, scan
 from advisor.facts.services import Service, read_services
 from advisor.facts.settings.value import is_text_key
@@ -35,7 +35,7 @@ from advisor.transaction.journal import Record, Store, first_seen
 from advisor.transaction.layers import ownership_of, replacement_notes
 from advisor.tunables.catalogue import find_kind
 from advisor.tunables.irq import explain_absent_cpus
-from advisor.tunables.sysctl import Sysctl, sysctl_path
+from advisor.tunables.sysctl import Sysctl, explain_commit_limit, sysctl_path
 from advisor.tunables.tunable import NUMBERS
 
 Asked = Sequence[str | RequestedProfile]
@@ -144,6 +144,9 @@ def plan_profiles(
         held=held,
     )
     _refuse_mistakes(host, made, of_values, found)
+    why = explain_commit_limit(host, {one.tunable.removeprefix("sysctl:"): one.after for one in made.changes})
+    if why:
+        raise RefusedError(why)
     words = tuple(word for request in asked for word in request.words)
     notes = [one.note for one in writers_beside_plan(host, found, made)]
     made = msgspec.structs.replace(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from advisor.facts.settings import find_setting
-from advisor.facts.settings.network import raise_maximum
+from advisor.facts.settings.cautions import raise_maximum
 from advisor.host.numbers import count_noun
 from advisor.rules import contradictions, sources
 from advisor.rules.llt_path import DATAGRAMS, over_ethernet, private_carriers, private_links, stays_local

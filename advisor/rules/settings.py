@@ -146,12 +146,11 @@ def _is_ours(facts: Facts, key: str, value: str) -> bool:
 
 def _carriers(facts: Facts, caution: Caution, machine: Machine) -> Iterator[tuple[str, Judged, SysctlSource | None]]:
     """What has a value that the caution is about: its text, what is said of it, and the line; None for the kernel."""
-    keys = CAUTIONS[caution.id][1]
-    for key in keys:
+    for key in caution.keys:
         for line in _bad_lines(facts, caution, machine, key):
             text = f"{line.path}:{line.line}: {line.key} = {' '.join(line.value.split())}"
             yield text, _as_judged(caution, key, line.value, machine), line
-    for key in keys:
+    for key in caution.keys:
         live = facts.sysctl.get(key)
         if live is not None and is_bad(caution, machine, key, live) and not _is_ours(facts, key, live):
             yield f"live: {key} = {live}", _as_judged(caution, key, live, machine), None
@@ -175,13 +174,13 @@ def _find(caution: Caution, facts: Facts, workload: DeclaredWorkload | None) -> 
     )
 
 
-def _register(caution: Caution, keys: tuple[str, ...]) -> Rule:
+def _register(caution: Caution) -> Rule:
     return register(
         Rule(
             id=caution.id,
             severity=caution.severity,
             title=caution.title,
-            what=f"{', '.join(keys)}: {caution.when}. Judged are live values and the lines of sysctl files.",
+            what=f"{', '.join(caution.keys)}: {caution.when}. Judged are live values and the lines of sysctl files.",
             why=caution.why + (f" {caution.gone.why}" if caution.gone else ""),
             helps_when=caution.helps_when,
             hurts_when=caution.hurts_when,
@@ -267,4 +266,4 @@ def out_of_order(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
     )
 
 
-_RULES = {name: _register(*row) for name, row in CAUTIONS.items()}
+_RULES = {one.id: _register(one) for one in CAUTIONS}

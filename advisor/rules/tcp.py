@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from advisor.facts.settings.network import raise_maximum
+from advisor.facts.settings.cautions import raise_maximum
 from advisor.rules import sources
 from advisor.rules.mtu import ETHERNET_MTU
 from advisor.rules.queries import (

@@ -40,12 +40,6 @@ def _is_key(key: str) -> bool:
 
 
 _MEMINFO = lazy_regex(r"^(\w+): +([0-9]{1,18})(?: kB)?$", re.MULTILINE)
-_COMMIT: Final[Mapping[str, str | None]] = {
-    "vm.overcommit_memory": "2",
-    "vm.overcommit_ratio": None,
-    "vm.overcommit_kbytes": None,
-}
-"""Keys that decide what all programs together may ask for, each with the value with which it does (None: any)."""
 _HINT = "a key is names with dots between, such as net.core.rmem_max"
 
 
@@ -119,8 +113,7 @@ class Sysctl(DirectValue, frozen=True):
     def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
         if before == after:
             return Preflight()
-        why = _explain_commit_limit(host, self.key, after)
-        refusal, notes = (why, ()) if why else judge_on_host(host, self.key, before, after)
+        refusal, notes = judge_on_host(host, self.key, before, after)
         if refusal:
             return Preflight(refusal=refusal)
         around = self._with_coupled(host, before)
@@ -167,20 +160,22 @@ class Sysctl(DirectValue, frozen=True):
         return (*ratio.make_steps("1"), *ratio.make_steps("0"))
 
 
-def _explain_commit_limit(host: Host, key: str, value: str) -> str | None:
-    """Why strict accounting (vm/overcommit-accounting) would refuse memory to every program at once; None where there
-    is room, or neither figure can be read."""
-    if key not in _COMMIT or _COMMIT[key] not in (None, value) or not is_count(value):
-        return None
-    if key != "vm.overcommit_memory" and host.read_or_empty(sysctl_path("vm.overcommit_memory")).strip() != "2":
+def explain_commit_limit(host: Host, planned: Mapping[str, str]) -> str | None:
+    """Return why strict accounting (vm/overcommit-accounting) would refuse memory to every program at once, with what
+    is planned of its keys together; None where there is room, or the figures cannot be read."""
+    start = "vm.overcommit_"
+    own = {key.removeprefix(start): value for key, value in planned.items() if key.startswith(start)}
+    mode = own.get("memory") or host.read_or_empty(sysctl_path(f"{start}memory")).strip()
+    if not own or mode != "2":
         return None
     figures = {name: int(size) for name, size in _MEMINFO.findall(host.read_or_empty("/proc/meminfo"))}
     limit, asked = figures.get("CommitLimit"), figures.get("Committed_AS")
-    if key != "vm.overcommit_memory":
-        total, swap = figures.get("MemTotal"), figures.get("SwapTotal", 0)
+    part, ratio = (own.get(unit, "") for unit in ("kbytes", "ratio"))
+    total, swap = figures.get("MemTotal"), figures.get("SwapTotal", 0)
+    if is_count(part) or is_count(ratio):
         huge = figures.get("HugePages_Total", 0) * figures.get("Hugepagesize", 0)
-        part = int(value) if key == "vm.overcommit_kbytes" else None
-        limit = None if total is None else swap + (part if part is not None else (total - huge) * int(value) // 100)
+        room = int(part) if is_count(part) else (total - huge) * int(ratio) // 100 if total is not None else None
+        limit = None if room is None else swap + room
     if limit is None or asked is None or asked < limit:
         return None
     return (

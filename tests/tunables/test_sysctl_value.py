@@ -9,7 +9,7 @@ import pytest
 
 from advisor.facts.settings.value import kernel_number, out_of_bounds, to_canonical
 from advisor.tunables import parse_tunable
-from advisor.tunables.sysctl import Sysctl
+from advisor.tunables.sysctl import explain_commit_limit
 from tests.cases import cases
 from tests.trees import host_of, make_tree
 
@@ -79,6 +79,26 @@ def test_strict_accounting_needs_room_for_what_is_asked_for_already(
 ) -> None:
     figures = "" if limit is None else f"CommitLimit:    {limit} kB\nCommitted_AS:   {asked} kB\n"
     tree = {"/proc/sys/vm/overcommit_memory": "0\n", "/proc/meminfo": f"MemTotal:  2097152 kB\n{figures}"}
-    found = Sysctl("vm.overcommit_memory").run_preflight(host_of(make_tree(tmp_path, tree)), "0", "2", profile="x")
-    assert (found.refusal is None) == (words is None)
-    assert words is None or words in str(found.refusal)
+    found = explain_commit_limit(host_of(make_tree(tmp_path, tree)), {"vm.overcommit_memory": "2"})
+    assert (found is None) == (words is None)
+    assert words is None or words in str(found)
+
+
+@pytest.mark.parametrize(
+    ("live", "planned", "is_refused"),
+    [
+        ("0", {"memory": "2", "ratio": "95"}, False),
+        ("0", {"memory": "2", "ratio": "1"}, True),
+        ("0", {"memory": "2", "kbytes": "1048576"}, False),
+        ("0", {"ratio": "1"}, False),
+        ("2", {"ratio": "1"}, True),
+        ("2", {"memory": "1", "ratio": "1"}, False),
+    ],
+)
+def test_accounting_is_judged_with_all_that_is_planned_of_it(
+    live: str, planned: dict[str, str], *, is_refused: bool, tmp_path: Path
+) -> None:
+    meminfo = "MemTotal: 2097152 kB\nCommitLimit: 500000 kB\nCommitted_AS: 600000 kB\n"
+    tree = {"/proc/sys/vm/overcommit_memory": f"{live}\n", "/proc/meminfo": meminfo}
+    own = {f"vm.overcommit_{name}": value for name, value in planned.items()}
+    assert (explain_commit_limit(host_of(make_tree(tmp_path, tree)), own) is not None) is is_refused

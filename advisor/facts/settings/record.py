@@ -66,12 +66,13 @@ class Gone(NamedTuple):
 class Caution(msgspec.Struct, frozen=True, kw_only=True):
     """Values that harm, that lower what the kernel has by itself, or that do nothing.
 
-    ``id`` is that of the finding. ``when`` names the values, ``is_bad`` recognises them; both for every key whose
-    record has the caution. ``instead`` says what to do, ``better`` which value is better, with ``<=`` where a smaller
-    one is as good; None where no value is.
+    ``id`` is that of the finding. ``when`` names the values, ``is_bad`` recognises them, both for all the ``keys``.
+    ``instead`` says what to do, ``better`` which value is better, with ``<=`` where a smaller one is as good; None
+    where no value is.
     """
 
     id: str
+    keys: tuple[str, ...]
     title: str
     when: str
     why: str
@@ -163,6 +164,8 @@ class Setting(_Named, frozen=True, kw_only=True):
     """Whether its effect builds up over minutes: caches, reclaim, the placement of pages."""
     is_counter: bool = False
     """Whether the kernel counts there and nobody sets it."""
+    is_scanned: bool = False
+    """Whether a scan reads it."""
     is_shown: bool = False
     """Whether it stands on the page of a whole host."""
     shown_by: str = ""
