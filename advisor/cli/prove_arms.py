@@ -111,23 +111,17 @@ def prove_values(
 def show_arms(found: ArmsProof, html: Path | None, svg: Path | None, *, as_json: bool) -> int:
     """Print a result and write what was asked for; the exit code of the command."""
     from advisor.cli.prove_page import UNWRITTEN, write_text
-    from advisor.report.ablation import ablation_page, ablation_svg, ablation_text
     from advisor.report.arms import arms_page, arms_svg, arms_text
 
-    is_ablation = found.session.ablation is not None
     if found.saved_to:
         say(f"every run is kept in {found.saved_to}")
     if as_json:
         print_json(found)
     else:
-        write = ablation_text if is_ablation else arms_text
-        print_text(write(found, width=terminal_width(), color=wants_color()))
+        print_text(arms_text(found, width=terminal_width(), color=wants_color()))
     written = [
         write_text(path, made(found), noun)
-        for path, made, noun in (
-            (html, ablation_page if is_ablation else arms_page, "page"),
-            (svg, ablation_svg if is_ablation else arms_svg, "picture"),
-        )
+        for path, made, noun in ((html, arms_page, "page"), (svg, arms_svg, "picture"))
         if path is not None
     ]
     if not all(written):

@@ -74,14 +74,6 @@ def combination_digits(names: Sequence[str], active: Collection[str]) -> str:
     return "".join("01"[name in active] for name in names) if active else NONE
 
 
-def list_aliases(names: Sequence[str], words: Sequence[int]) -> list[tuple[tuple[str, str], ...]]:
-    """The pairs of values that share a column of the design, column by column."""
-    columns: dict[int, list[tuple[str, str]]] = {}
-    for one, other in combinations(range(len(names)), 2):
-        columns.setdefault(words[one] ^ words[other], []).append((names[one], names[other]))
-    return [tuple(pairs) for pairs in columns.values() if len(pairs) > 1]
-
-
 # -- what is switched as one -------------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,7 @@ from advisor.proof.workload_file import is_workload_path, read_workload
 from advisor.proof.workloads import split_threads
 from advisor.report.bench_tables import add_pattern_table, add_sweeps
 from advisor.report.format import clean, format_duration
-from advisor.report.intervals import PLOT_MAX, Axis, Drawn, axis_around, axis_labels, bar_text, plot_intervals
+from advisor.report.intervals import PLOT_MAX, Axis, Drawn, axis_around, axis_labels, plot_intervals
 from advisor.report.layout import Page, Piece, Span, Style, counted
 from advisor.report.proof import format_percent
 from advisor.report.proof_words import command_words, name_metric, place_options, scratch_words, workload_title
@@ -193,11 +193,6 @@ def _add_drawing(page: Page, series: Series, one: WorkloadSeries, axis: Axis) ->
         "    ",
         Span(axis_labels(axis, format_percent(math.expm1(axis.low)), format_percent(math.expm1(axis.high))), "dim"),
     )
-    room = page.width - 4 - len("  in order")
-    gains = [one.described.sign * value for value in values]
-    for start in range(0, len(gains), room):
-        line = bar_text(gains[start : start + room], min(gains), max(gains))
-        page.row("    ", line, Span("  in order" if not start else "", "dim"))
 
 
 def _add_legend(page: Page, *, is_drawn: bool) -> None:
@@ -206,8 +201,7 @@ def _add_legend(page: Page, *, is_drawn: bool) -> None:
         page.add(
             Span(
                 "├──●──┤ median of the runs and the interval that holds the true one, ░ all runs; better is to the"
-                " right, where less is better to the left. Below it each run in the order of time, the best one"
-                " highest.",
+                " right, where less is better to the left.",
                 "dim",
             )
         )

@@ -7,36 +7,31 @@ from typing import Final
 
 from advisor.proof.series import KNEE_SHARE, Bench, Sweep, WorkloadSeries
 from advisor.proof.workloads import WORKLOADS, split_threads
-from advisor.report.arms import bar_words
 from advisor.report.layout import Page, Span, columns, listed
 from advisor.report.proof_numbers import format_figure
 
-_BAR_WIDTH: Final = 20
 _TABLE_FROM: Final = 4
 """So many patterns of one group are read more easily as a table."""
 
 
 def add_sweeps(page: Page, bench: Bench) -> None:
-    """Every sweep: threads, figure, bar, p99 and CPU, the knee marked."""
+    """Every sweep: threads, figure, p99 and CPU, the knee marked."""
     known = {one.name: one for one in bench.workloads}
     for sweep in bench.sweeps:
         page.heading(f"Sweep of {sweep.workload}", Span(f": {sweep.metric} in {sweep.unit}", "dim"))
-        rows: list[tuple[str, ...]] = [("threads", sweep.unit, "", "p99 us", "CPU %")]
-        largest = max(sweep.medians)
+        rows: list[tuple[str, ...]] = [("threads", sweep.unit, "p99 us", "CPU %")]
         for threads, value in zip(sweep.threads, sweep.medians, strict=True):
             one = known[f"{sweep.workload}@{threads}"]
-            bar = bar_words(value, largest, _BAR_WIDTH)
             mark = "  knee" if threads == sweep.knee else ""
             rows.append(
                 (
                     str(threads),
                     format_figure(value),
-                    bar,
                     _format_figure(one.latency_p99_us),
                     _format_figure(one.cpu_percent) + mark,
                 )
             )
-        _add_aligned(page, rows, left=(2,))
+        _add_aligned(page, rows, left=())
         page.add(knee_words(sweep), indent=2)
         doubt = doubt_words(sweep, known)
         if doubt:

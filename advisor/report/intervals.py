@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from advisor.report.layout import Span, Style
@@ -15,7 +15,6 @@ PLOT_MIN: Final = 24
 # Effects at which an axis may end, so that its labels are round.
 _UP: Final = (0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 7.0, 9.0)
 _DOWN: Final = (-0.01, -0.02, -0.03, -0.05, -0.1, -0.15, -0.2, -0.25, -0.3, -0.4, -0.5, -0.6, -0.7, -0.8, -0.9, -0.95)
-_BARS: Final = "▁▂▃▄▅▆▇█"
 
 
 class Drawn(NamedTuple):
@@ -88,11 +87,3 @@ def _cell_eighths(cell: int, zero: int, drawn: Drawn, axis: Axis) -> int:
     if drawn.high < 0:
         cell = min(cell, zero - 1)
     return min(max(cell, 0), axis.width - 1)
-
-
-def bar_text(values: Sequence[float], low: float, high: float) -> str:
-    """One bar for each value, from the lowest at ``low`` to the highest at ``high``."""
-    span = high - low
-    if span <= 0:
-        return _BARS[len(_BARS) // 2] * len(values)
-    return "".join(_BARS[min(max(int((value - low) / span * len(_BARS)), 0), len(_BARS) - 1)] for value in values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 from hypothesis import example, given
@@ -14,7 +13,7 @@ from advisor.proof.covariates import CalmGate
 from advisor.proof.series import Bench, summarise_series
 from advisor.report.bench import bench_text
 from advisor.report.comparison import comparison_text
-from advisor.report.intervals import Axis, Drawn, axis_around, axis_labels, bar_text, plot_intervals
+from advisor.report.intervals import Axis, Drawn, axis_around, axis_labels, plot_intervals
 from tests.each import for_each
 from tests.golden import assert_golden
 from tests.proof.benches import OTHER, saved, series, speeds
@@ -141,10 +140,3 @@ def test_labels_name_0_where_it_stands() -> None:
     axis = Axis(-1.0, 1.0, 41)
     assert axis_labels(axis, "-1", "+1") == f"-1{'0':>19}{'+1':>20}"
     assert "0" not in axis_labels(Axis(-0.01, 1.0, 24), "-1 %", "+99 %").removeprefix("-1 %").removesuffix("+99 %")
-
-
-def test_bars_rise_with_the_values() -> None:
-    line = bar_text([math.log(value) for value in (1, 2, 3, 5, 8)], 0.0, math.log(8))
-    assert line == "".join(sorted(line))
-    assert (line[0], line[-1]) == ("▁", "█")
-    assert len(set(bar_text([3.0, 3.0], 3.0, 3.0))) == 1

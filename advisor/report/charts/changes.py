@@ -1,20 +1,18 @@
-"""Charts of changes: a forest plot of all that is judged, bars of several arms, and both as files of their own."""
+"""The chart of changes: a forest plot of all that is judged, on a page and as a file of its own."""
 
 from __future__ import annotations
 
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 
-from advisor.proof.blocks import NONE, ArmsProof, Effect
 from advisor.proof.records import Proof
 from advisor.report.format import clean
 from advisor.report.html import Raw, html_environment
 from advisor.report.layout import Style
-from advisor.report.proof_numbers import change_words, format_figure, format_percent
+from advisor.report.proof_numbers import change_words, format_percent
 from advisor.report.proof_rows import MetricRow, RowGroup, axis_ends, by_workload, groups_of, interval_of
-from advisor.report.proof_words import metric_words, workload_title
+from advisor.report.proof_words import metric_words
 from advisor.report.svg import (
     LETTER_WIDTH,
     LINE_HEIGHT,
@@ -130,91 +128,6 @@ def _axis_labels(scale: Scale, base: float) -> list[tuple[float, Label]]:
             if 0.0 in changes and len(labels) <= 9 and without_overlap(labels) == labels:
                 return list(zip(places, labels, strict=True))
     return [(scale.at(0.0), hold_label(Label(scale.at(0.0), base, format_percent(0.0), "middle", "tick")))]
-
-
-# -- bars --------------------------------------------------------------------------------------------------------------
-
-_BAR = 10.0
-_WIDE = 600.0
-"""Pixels from which names, bars and figures stand in one row."""
-
-_SPACE = 12.0
-_BARS = (
-    "For each workload one bar an arm: the median of its runs. The line at the end of a bar is the interval of the "
-    "change against none, applied to the median of none."
-)
-
-
-def draw_bars(result: ArmsProof, *, width: float = MIN_WIDTH) -> Picture:
-    """Draw every workload in the order of the session, every arm in the order of the call.
-
-    Bars begin at zero and share one scale within a workload, as units differ between workloads. A dashed line marks
-    ``none`` in a wide picture.
-    """
-    bars = _Bars(width)
-    if width >= _WIDE:
-        names = max(chart_width(cut_text(name, width / 3)) for name in result.arms)
-        figures = max((chart_width(_figure_words(effect)) for effect in result.effects), default=0.0)
-        bars.left = 100 * (names + _SPACE) / width
-        bars.right = max(bars.left, 100 - 100 * (figures + _SPACE) / width)
-    for workload in result.session.workloads:
-        effects = [one for one in result.effects if one.workload == workload and one.before is not None]
-        if effects:
-            bars.add_workload(workload, effects)
-    description = f"{_BARS} The dashed line marks none." if bars.left else _BARS
-    return Picture("bars", bars.bottom + 4, bars.shapes, "Medians of each arm", description)
-
-
-def _figure_words(effect: Effect) -> str:
-    return f"{format_figure(effect.after or 0.0)} ({format_percent((effect.ratio or 1.0) - 1)})"
-
-
-class _Bars:
-    """Shapes down to ``bottom``. Bars stand between ``left`` and ``right``, in percent; ``scale`` is per unit."""
-
-    def __init__(self, width: float) -> None:
-        self.width = width
-        self.left, self.right = 0.0, 100.0
-        self.scale = self.bottom = 0.0
-        self.shapes: list[Shape] = []
-
-    def add_workload(self, workload: str, effects: list[Effect]) -> None:
-        self.bottom += 30 if self.bottom else 12
-        self.shapes.append(Label(0.0, self.bottom, cut_text(workload, self.width), look="strong"))
-        title, unit = workload_title(workload), effects[0].unit
-        for line in textwrap.wrap(clean(f"{title} ({unit})" if title else unit), int(self.width / LETTER_WIDTH)):
-            self.bottom += LINE_HEIGHT
-            self.shapes.append(Label(0.0, self.bottom, line, look="quiet"))
-        self.bottom += 4
-        base = effects[0].before or 0.0
-        # An interval of the change, in the unit of the bars.
-        spans = [[bound * (one.before or 0) for bound in one.interval or ()] for one in effects]
-        values = [value for one in effects for value in (one.before or 0, one.after or 0)]
-        highest = max(*values, *(span[1] for span in spans if span))
-        self.scale = (self.right - self.left) / highest if highest > 0 else 0.0
-        top, at = self.bottom + 2, self.left + base * self.scale
-        self.add_bar(NONE, base, "plain", format_figure(base), ())
-        for one, span in zip(effects, spans, strict=True):
-            look = {"gain": "better", "loss": "worse"}.get(one.call, "plain")
-            self.add_bar(one.arm, one.after or 0.0, look, _figure_words(one), span)
-        if self.left:
-            self.shapes.append(Line(at, top, at, self.bottom, "base"))
-
-    def add_bar(self, name: str, value: float, look: str, words: str, interval: Sequence[float]) -> None:
-        top = self.bottom
-        room, base, bar = self.width - chart_width(words) - _SPACE, top + LINE_HEIGHT - 3, top + LINE_HEIGHT + 1
-        self.bottom = bar + _BAR + 3
-        if self.left:
-            room, base, bar, self.bottom = self.width / 3, top + 13, top + 4, top + 19
-        middle = bar + _BAR / 2
-        ends = [min(self.left + bound * self.scale, self.right) for bound in interval]
-        self.shapes += [
-            Label(0.0, base, cut_text(name, room)),
-            Label(100.0, base, words, "end", look),
-            Box(self.left, bar, value * self.scale, _BAR, f"bar {look}"),
-            *(Line(low, middle, high, middle, "interval") for low, high in pairwise(ends)),
-            *(_cap(at, middle) for at in ends),
-        ]
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
