@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from advisor.facts.host_facts import Facts
 from advisor.facts.settings import find_setting
 from advisor.facts.settings.value import to_canonical
-from advisor.facts.sysctl import SysctlOrigin, SysctlSource
+from advisor.facts.sysctl import SysctlSource
 from advisor.facts.sysctl_files import is_pattern
-from advisor.facts.writers import overriding_write
+from advisor.facts.writers import next_boot, overriding_write
 from advisor.facts.writers.table import RANKS, SYSCTL_FILES
 from advisor.host import Missing
 from advisor.planning.aliases import find_rivals, reads_later, renumbered_irqs, twin_notes, twin_obstacle
@@ -162,7 +162,7 @@ def _judge_target(
     unreadable = None if runtime_only else _unreadable_file(observed, seen)
     if unreadable:
         return _skip_target(target, observed, "blocked", unreadable)
-    persisted = runtime_only or _is_persisted(target, observed, seen, facts.sysctl_origin)
+    persisted = runtime_only or _is_persisted(target, observed, seen, facts)
     if observed.live == observed.combined and persisted and not is_reset:
         assert isinstance(observed.live, str)
         assert observed.combined is not None
@@ -219,9 +219,7 @@ def _skip_target(target: PlanTarget, observed: ObservedTarget, state: SkipState,
     return Skipped(target.tunable, before, observed.wanted, reason, state, target.profile)
 
 
-def _is_persisted(
-    target: PlanTarget, observed: ObservedTarget, seen: Observations, origins: Mapping[str, SysctlOrigin]
-) -> bool:
+def _is_persisted(target: PlanTarget, observed: ObservedTarget, seen: Observations, facts: Facts) -> bool:
     """Whether the value survives a reboot. A value that is the kernel's default needs no file."""
     for edit in observed.file_edits:
         state = seen.files[edit.path]
@@ -231,7 +229,7 @@ def _is_persisted(
             if edit is not observed.file_edits[0] and edit.form in ("word", "section") and _is_as_edited(edit, seen):
                 continue
             return all(_is_as_edited(each, seen) for each in observed.file_edits)
-    return not observed.file_edits or (not observed.ours and not _is_undone_at_boot(target, observed, origins))
+    return not observed.file_edits or (not observed.ours and not _is_undone_at_boot(target, observed, facts))
 
 
 def _is_as_edited(edit: FileEdit, seen: Observations) -> bool:
@@ -241,15 +239,15 @@ def _is_as_edited(edit: FileEdit, seen: Observations) -> bool:
     )
 
 
-def _is_undone_at_boot(target: PlanTarget, observed: ObservedTarget, origins: Mapping[str, SysctlOrigin]) -> bool:
-    """Whether the value was set by hand and a file sets it to less at the next boot."""
-    one = parse_tunable(target.tunable)
+def _is_undone_at_boot(target: PlanTarget, observed: ObservedTarget, facts: Facts) -> bool:
+    """Whether the value was set by hand and what has the last word sets it to less at the next boot."""
     if observed.at_start is not None:
         return observed.at_start != observed.combined
-    if not isinstance(one, Sysctl) or one.key not in origins:
+    boot = next_boot(facts, target.tunable)
+    if boot is None:
         return False
-    line = origins[one.key].winner
-    return not line.rejected and not _is_satisfied(to_canonical(one.key, line.value), observed.wanted, target.sense)
+    value = to_canonical(target.tunable.removeprefix("sysctl:"), boot) if target.tunable.startswith("sysctl:") else boot
+    return not _is_satisfied(value, observed.wanted, target.sense)
 
 
 def _unreadable_file(observed: ObservedTarget, seen: Observations) -> str | None:

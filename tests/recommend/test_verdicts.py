@@ -61,6 +61,13 @@ def test_a_later_file_overrides_it() -> None:
     assert (found.verdict, "/etc/sysctl.d/99-zz-local.conf" in found.why) == ("overridden", True)
 
 
+def test_a_value_that_a_program_sets_again_belongs_to_it() -> None:
+    host = serving_host(["kubelet.service"], sysctl={"vm.panic_on_oom": "0"})
+    found = judged("vm.panic_on_oom = 1\n", host).lines[0]
+    assert (found.verdict, found.live, found.next_boot) == ("owned", "0", "0")
+    assert "kubelet" in found.why
+
+
 def test_a_dotted_key_of_a_vlan_names_no_file() -> None:
     host = serving_host(["kafka.service"])
     facts = scan(host)

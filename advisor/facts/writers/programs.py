@@ -34,9 +34,12 @@ _KUBE_PROXY: Final = ("nf_conntrack_max", "nf_conntrack_tcp_timeout_established"
 
 
 def is_running(host: Host, *units: str) -> bool:
-    """Return whether one of the units has a control group: it runs then."""
-    places = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
-    return any(host.exists(f"{place}/{unit}") for place in places for unit in units)
+    """Return whether one of the units has a control group or a run that systemd knows of."""
+    groups = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
+    runs = (host.readlink(f"/run/systemd/units/invocation:{unit}") for unit in units)
+    return any(host.exists(f"{place}/{unit}") for place in groups for unit in units) or any(
+        isinstance(one, str) for one in runs
+    )
 
 
 def read_docker(host: Host) -> Iterator[Place]:
