@@ -47,14 +47,15 @@ def read_rc_local(host: Host) -> Iterator[Place]:
 
 def read_units(host: Host) -> Iterator[Place]:
     """Yield what the commands of services that start at boot set, and the scripts of one's own that they run."""
-    for directory in [UNITS, *(f"{UNITS}/{name}" for name in host.names(UNITS) if name.endswith(".wants"))]:
-        for name in host.names(directory) if directory != UNITS else ():
-            path = f"{UNITS}/{name}"
+    for directory in (f"{UNITS}/{name}" for name in host.names(UNITS) if name.endswith(".wants")):
+        for name in host.names(directory):
+            template, at, instance = name.removesuffix(".service").partition("@")
+            path = f"{UNITS}/{template}{at}.service"
             if not name.endswith(".service") or not host.exists(path) or name.startswith("advisor"):
                 continue
             for number, line in enumerate(host.read_or_empty(path).splitlines(), 1):
                 if found := _EXEC.match(line):
-                    yield from _of_command(host, found[1], path, number, name)
+                    yield from _of_command(host, re.sub("%[iI]", lambda _: instance, found[1]), path, number, name)
 
 
 def read_cron(host: Host) -> Iterator[Place]:
