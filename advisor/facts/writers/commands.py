@@ -63,6 +63,12 @@ _VARIABLE: Final = lazy_regex(r".*[$%`].*")
 _LONGEST: Final = 4096
 _LONGEST_SCRIPT: Final = 256 * 1024
 _MOST_VALUES: Final = 32
+_LONGEST_VALUE: Final = 200
+_MOST_COMMANDS: Final = 300
+"""Lines of a script that are read as commands: one of a snapshot may be made to cost time."""
+_OF_INTEREST: Final = lazy_regex(
+    r"sysctl|ethtool|mtu|tx\w*qlen|txqueuelen|qlen|qdisc|--setra|/proc/sys/|/sys/|affinity|mlnx"
+)
 _ASSIGNED: Final = lazy_regex(
     r"\bfor\s+(?P<loop>\w+)\s+in\s+(?P<values>[^;$`\n]+)|^\s*(?:export\s+|local\s+)?(?P<name>\w+)=(?P<value>[^\s;$`|&]+)"
 )
@@ -127,18 +133,21 @@ def parse_script(text: str, known: Mapping[str, str] = {}) -> Iterator[tuple[int
     """Yield what the lines of a script set, each with its number. Variables that it sets itself, those of its loops and
     ``known`` ones are filled in; any other leaves a device that cannot be known."""
     variables = {name: (value,) for name, value in known.items()}
+    left = _MOST_COMMANDS
     for number, line in enumerate(text[:_LONGEST_SCRIPT].split("\n"), 1):
-        if line.lstrip().startswith("#"):
+        if line.lstrip().startswith("#") or len(line) > _LONGEST:
             continue
         for found in _ASSIGNED.finditer(line):
             values = found["values"].split() if found["loop"] else (found["value"].strip("\"'"),)
-            variables[found["loop"] or found["name"]] = tuple(values[:_MOST_VALUES])
+            variables[found["loop"] or found["name"]] = tuple(one[:_LONGEST_VALUE] for one in values[:_MOST_VALUES])
         used = {one for pair in _USED.findall(line) for one in pair if one in variables}
         looped = max(used, key=lambda name: len(variables[name]), default=None)
         for value in variables[looped] if looped else ("",):
             filled = {name: value if name == looped else variables[name][0] for name in used if variables[name]}
             whole = _USED.sub(lambda one, now=filled: now.get(one[1] or one[2], one[0]), line)  # type: ignore[misc]
-            yield from ((number, pair) for pair in parse_commands(whole))
+            if left and _OF_INTEREST.search(whole):
+                left -= 1
+                yield from ((number, pair) for pair in parse_commands(whole))
 
 
 _PATHS: Final[Mapping[str, str]] = {

@@ -33,7 +33,7 @@ OWN_PROGRAMS: Final = lazy_regex(
 """Where administrators keep scripts of their own; what a package brings is a program, and no list of settings."""
 _EXEC: Final = lazy_regex(r"\s*Exec(?:StartPre|Start|StartPost)\s*=\s*[-@:+!]*(.*)")
 _CRON_TIMES: Final = lazy_regex(r"\s*(?:@\w+|(?:[\d*/,A-Za-z-]+\s+){4}[\d*/,A-Za-z-]+)\s+(.*)")
-_MOST_FILES: Final = 256
+_MOST_FILES: Final = 64
 
 
 def read_rc_local(host: Host) -> Iterator[Place]:
@@ -55,7 +55,9 @@ def read_units(host: Host) -> Iterator[Place]:
                 continue
             for number, line in enumerate(host.read_or_empty(path).splitlines(), 1):
                 if found := _EXEC.match(line):
-                    yield from _of_command(host, re.sub("%[iI]", lambda _: instance, found[1]), path, number, name)
+                    yield from _of_command(
+                        host, found[1].replace("%i", instance).replace("%I", instance), path, number, name
+                    )
 
 
 def read_cron(host: Host) -> Iterator[Place]:
