@@ -80,7 +80,8 @@ def written_file(path: str, value: str) -> Iterator[Pair]:
     if path.startswith("/proc/sys/"):
         yield f"sysctl:{dotted_key(path.removeprefix('/proc/sys/'))}", value
     elif path.startswith("/sys/"):
-        yield next((found.expand(identity), value) for form, identity in _FILES if (found := re.fullmatch(form, path)))
+        forms = ((found, identity) for form, identity in _FILES if (found := re.fullmatch(form, path)))
+        yield from ((found.expand(identity), value) for found, identity in itertools.islice(forms, 1))
 
 
 def ethtool(words: Sequence[str], link: str | None = None) -> Iterator[Pair]:
@@ -132,7 +133,7 @@ def parse_commands(line: str, depth: int = 0) -> Iterator[Pair]:
 def parse_script(text: str, known: Mapping[str, str] = {}) -> Iterator[tuple[int, Pair]]:
     """Yield what the lines of a script set, each with its number. Variables that it sets itself, those of its loops and
     ``known`` ones are filled in; any other leaves a device that cannot be known."""
-    variables = {name: (value,) for name, value in known.items()}
+    variables: dict[str, tuple[str, ...]] = {name: (value,) for name, value in known.items()}
     left = _MOST_COMMANDS
     for number, line in enumerate(text[:_LONGEST_SCRIPT].split("\n"), 1):
         if line.lstrip().startswith("#") or len(line) > _LONGEST:
@@ -186,7 +187,7 @@ def _command(tunable: str, value: str) -> str:
     device, _, name = rest.partition(":")
     if kind != "link":
         parts = rest.split(":", 1) if _PATHS[kind].count("{}") == 2 else [rest]
-        place = _PATHS[kind].format(*parts, "") if len(parts) == 1 else _PATHS[kind].format(*parts)
+        place = _PATHS[kind].format(*parts, "").rstrip("/")
         return f"echo {shlex.quote(value)} > {place}"
     group, dot, key = name.partition(".")
     if dot:
