@@ -287,14 +287,6 @@ class _Judge:
             return bad
         if one.is_container:
             return _of_container(line)
-        if (
-            write
-            and write.is_program
-            and boot is not None
-            and boot not in (value, combine_values(boot, value, one.sense))
-        ):
-            where = f" ({write.place})" if write.file else ""
-            return _as(line, "owned", f"{write.writer} sets it to {boot} {write.acts}{where}: {write.change}")
         if isinstance(seen, Missing):
             absent = "a module that has it may not be loaded" if self._host.is_live else "not in this capture"
             why = absent if seen.is_absent else seen.why
