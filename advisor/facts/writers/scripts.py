@@ -32,7 +32,7 @@ OWN_PROGRAMS: Final = lazy_regex(
 )
 """Where administrators keep scripts of their own; what a package brings is a program, and no list of settings."""
 _EXEC: Final = lazy_regex(r"\s*Exec(?:StartPre|Start|StartPost)\s*=\s*[-@:+!]*(.*)")
-_CRON_TIMES: Final = lazy_regex(r"\s*(?:@\w+|(?:[\d*/,A-Za-z-]+\s+){4}[\d*/,A-Za-z-]+)\s+(.*)")
+_CRON_TIMES: Final = lazy_regex(r"\s*(?:@\w+|(?:[0-9*/,A-Za-z-]+\s+){4}[0-9*/,A-Za-z-]+)\s+(.*)")
 _MOST_FILES: Final = 64
 
 
