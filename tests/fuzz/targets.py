@@ -33,11 +33,13 @@ import yaml
 import advisor
 from advisor.errors import AdvisorError, InvalidInputError, UsageError
 from advisor.facts.allowed import parse_allowed
+from advisor.facts.host_facts import Facts, scan
 from advisor.facts.ini_text import parse_settings
 from advisor.facts.sysctl_files import parse_sysctl_file
 from advisor.facts.tuned.ini import parse_tuned_ini
-from advisor.host import Completed, Missing
+from advisor.host import Completed, Host, Missing
 from advisor.host.probes import reduce
+from advisor.importers.pasted.forms import read_pasted
 from advisor.limits.declared import parse_declared
 from advisor.limits.machine_file import parse_machines
 from advisor.limits.what_if import parse_changes
@@ -79,6 +81,7 @@ from advisor.tunables import FileEdit, apply_edit, mentions_key, parse_tunable
 from tests import smart_documents as smart
 from tests.fuzz import capture_stream
 from tests.fuzz.conform import conforms
+from tests.importers.hosts import machine
 from tests.observe import trace
 
 TESTS: Final = Path(__file__).parents[1]
@@ -118,6 +121,18 @@ def _tuned_ini(text: str) -> object:
     for is_variables in (True, False):
         sections = parse_tuned_ini(text, "tuned.conf", is_variables=is_variables)
         assert all(one.line >= 1 for options in sections.values() for one in options.values())
+    return None
+
+
+@cache
+def _small_host() -> tuple[Host, Facts]:
+    host = machine()
+    return host, scan(host)
+
+
+def _pasted(text: str) -> object:
+    found = read_pasted(text, "x", *_small_host())
+    assert all(one.line >= 1 for one in found.settings)
     return None
 
 
@@ -219,6 +234,7 @@ BY_HAND: Final[tuple[Target, ...]] = (
     Target("parse_settings", lambda text: [[*parse_settings(text, continued=one)] for one in (True, False)], str),
     Target("parse_sysctl_file", _sysctl_file, str),
     Target("parse_tuned_ini", _tuned_ini, str, (InvalidInputError,)),
+    Target("read_pasted", _pasted, str),
     Target("parse_profile", lambda data: parse_profile(data, "x.toml"), bytes, (InvalidInputError,)),
     Target("parse_workload_file", lambda data: parse_workload_file(data, "x.json"), bytes, (InvalidInputError,)),
     Target("parse_declared", lambda data: parse_declared(data, "x.toml"), bytes, (InvalidInputError,)),
