@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Final, Literal, get_args
 
 import msgspec
@@ -17,13 +16,13 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.settings import find_setting
 from advisor.facts.settings.value import to_canonical
 from advisor.facts.site_settings import SiteSetting
-from advisor.facts.sysctl_files import is_pattern, key_path
+from advisor.facts.sysctl_files import is_pattern
 from advisor.facts.writers import next_boot, overriding_write
 from advisor.host import Host, Missing, observe
 from advisor.importers.growing import lowered_fields
 from advisor.importers.made import shorten_text
-from advisor.importers.pasted.forms import Pasted, PastedSetting, import_profile
-from advisor.importers.tuned.plugin_files import match_files
+from advisor.importers.pasted.forms import Pasted, PastedSetting
+from advisor.importers.pasted.here import on_this_host
 from advisor.planner import plan_profiles
 from advisor.planning.comparison import combine_values
 from advisor.planning.records import Plan, Skipped
@@ -38,12 +37,10 @@ from advisor.rules.workload import DeclaredWorkload
 from advisor.shell.quote import shell_quote
 from advisor.tunables import parse_tunable
 from advisor.tunables.catalogue import namespace_of
-from advisor.tunables.preflight import ExpandsIds
 
 Verdict = Literal["harmful", "helps", "overridden", "owned", "no-effect", "lowers", "no-evidence", "unknown", "set"]
 VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
 """The most important first."""
-_MOST_DEVICES: Final = 64
 _NO_RECORD: Final = "advisor has no record of this key"
 
 
@@ -104,9 +101,9 @@ def judge_texts(
     """
     given = list(texts)
     settings = [one for text in given for one in text.settings]
-    expanded = [(one, made) for one in settings for made in _on_this_host(one, host, facts)]
+    expanded = [(one, made) for one in settings for made in on_this_host(one, host, facts)]
     later = _repeated(expanded)
-    judge = _Judge(host, facts, _wants(host, facts, findings, outlooks, workload))
+    judge = _Judge(host, facts, _wants(facts, findings, outlooks, workload))
     judged = [judge.judge(made, later.get(place)) for place, (_, made) in enumerate(expanded)]
     lines = judge.check(judge.plan(judged))
     words = tuple(dict.fromkeys(one.apply for one in lines if one.apply))
@@ -120,10 +117,8 @@ def _repeated(expanded: Sequence[tuple[PastedSetting, PastedSetting]]) -> Mappin
     last: dict[str, int] = {}
     for place, (one, made) in enumerate(expanded):
         if made.tunable and not made.is_container:
-            is_pattern_alone = one.tunable != made.tunable
-            if not (
-                is_pattern_alone and made.tunable in last and expanded[last[made.tunable]][0].tunable == made.tunable
-            ):
+            before = expanded[last[made.tunable]][0] if made.tunable in last else one
+            if one.tunable == made.tunable or before.tunable != made.tunable:
                 last[made.tunable] = place
     found: dict[int, str] = {}
     for place, (_, made) in enumerate(expanded):
@@ -146,71 +141,8 @@ def _place(one: PastedSetting, beside: PastedSetting) -> str:
     return f"line {one.line} of {'the same text' if one.file == beside.file else one.file}"
 
 
-def _on_this_host(one: PastedSetting, host: Host, facts: Facts) -> Sequence[PastedSetting]:
-    """The setting for each device, key or profile of this host that the text means."""
-    kind, _, rest = (one.tunable or "").partition(":")
-    names: Iterable[str] = ()
-    note = ""
-    if kind == "tuned":
-        return import_profile(rest, one, host, facts) or [
-            msgspec.structs.replace(
-                one,
-                tunable=None,
-                note=f"a profile of TuneD that is not here: advisor judge {rest}/tuned.conf judges its file",
-            )
-        ]
-    if kind in ("link", "block", "md"):
-        device, _, attribute = rest.rpartition(":") if kind == "link" else rest.partition(":")
-        devices, note = _devices(kind, device, facts, one.rotational)
-        names = [f"{kind}:{name}:{attribute}" for name in devices]
-        if not devices:
-            return [msgspec.structs.replace(one, note=note, outcome="ignored")]
-    elif kind == "sysctl" and is_pattern(rest):
-        keys = (path.removeprefix("/proc/sys/") for path in match_files(host, key_path(rest)))
-        names = [f"sysctl:{key.translate({46: '/', 47: '.'})}" for key in keys]
-    elif one.tunable:
-        try:
-            known = parse_tunable(one.tunable)
-        except UsageError:
-            return [one]
-        found = known.expand_ids(host) if isinstance(known, ExpandsIds) else ()
-        names = () if isinstance(found, Missing) else found
-    listed = list(names)[:_MOST_DEVICES]
-    return [msgspec.structs.replace(one, tunable=name, note=one.note or note) for name in listed] or [one]
-
-
-def _devices(kind: str, name: str, facts: Facts, rotational: bool | None) -> tuple[list[str], str]:
-    """The devices of this host that a name of a text means, and what is to be said of that."""
-    if kind == "link":
-        all_names = [link.name for link in facts.links]
-        usual = [
-            link.name for link in facts.links if link.pci or (link.kind in ("ethernet", "infiniband") and link.driver)
-        ]
-    else:
-        turning = {disk.name: disk.rotational for disk in facts.disks}
-        usual = [name for name, turns in turning.items() if rotational in (None, turns)]
-        all_names = [*usual, *(array.name for array in facts.arrays)]
-    if name in all_names:
-        return [name], ""
-    here = f"this host has no {name}: it has {', '.join(usual[:6]) or 'none'}"
-    if is_pattern(name):
-        fitting = [
-            each for each in (usual if name == "*" or rotational is not None else all_names) if fnmatchcase(each, name)
-        ]
-        return fitting, f"nothing of this host fits {name}" if not fitting else ""
-    if kind == "link":
-        return usual, f"the text names {name}, this host has {', '.join(usual[:6])}" if usual else here
-    family = re.match("[a-z]+", name)
-    alike = [each for each in usual if family and each.startswith(family[0])]
-    return alike, f"the text names {name}" if alike else here
-
-
 def _wants(
-    host: Host,
-    facts: Facts,
-    findings: Sequence[Finding],
-    outlooks: Sequence[Outlook],
-    workload: DeclaredWorkload | None,
+    facts: Facts, findings: Sequence[Finding], outlooks: Sequence[Outlook], workload: DeclaredWorkload | None
 ) -> Mapping[str, Sequence[_Want]]:
     """What findings of this host, and profiles that fit it, ask of each tunable."""
     found: dict[str, list[_Want]] = {}
@@ -248,6 +180,8 @@ def _asked_by(finding: Finding, plans: Mapping[str, Plan]) -> Iterator[tuple[str
 
 
 class _Judge:
+    """What is asked about each setting: the host, its facts, and what its findings want."""
+
     def __init__(self, host: Host, facts: Facts, wants: Mapping[str, Sequence[_Want]]) -> None:
         self._host, self._facts, self._wants = host, facts, wants
 
