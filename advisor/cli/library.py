@@ -68,6 +68,8 @@ def lint(files: Annotated[list[Path], Argument(metavar="FILE…", help="Profile 
     for path in files:
         checked = lint_file(path)
         profile = checked.profile
+        for word, said in checked.judged:
+            print_text(clean(f"{path}: {profile.name}: {word}: {said.severity}: {said.title} ({said.id}): {said.why}"))
         if checked.lax is not None and profile.proof is not None:
             tunable, needed = checked.lax
             print_text(

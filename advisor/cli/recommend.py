@@ -28,8 +28,8 @@ def recommend(
     root: Root = None,
     snapshot: Snapshot = None,
 ) -> int:
-    """List which profiles fit this host and workload, and why; in one line those that do not apply. Changes nothing
-    and needs no root."""
+    """List which profiles fit this host and workload, and why. Names those that do not apply in one line. Changes
+    nothing and needs no root."""
     from advisor.operations.severity import has_severity
     from advisor.report.recommend import recommendation_document, recommendation_text
 

@@ -105,7 +105,7 @@ def collect_settings(
     host: Host, plan: Plan, *, hostname: str | None, senses: Mapping[str, Sense | tuple[Sense, ...]]
 ) -> Exported:
     """The values of ``plan``: those that it changes, and those that are already set. ``senses`` are those of the
-    values that are not wanted exactly so, by tunable."""
+    values that are not wanted exactly so, by tunable; a value that stays, whatever it is, is none to export."""
     name = "-".join(plan.profiles)
     # What identifies a device is compared with that of all others, for each value.
     host = host.remembering()
@@ -118,6 +118,8 @@ def collect_settings(
     for skipped in plan.skipped:
         if skipped.reason == BUILT_IN:
             left_out.append(SkippedSetting(skipped.tunable, skipped.wanted or "", skipped.reason))
+        elif senses.get(skipped.tunable) == "keep":
+            continue
         elif skipped.state in ("in-place", "kept") and skipped.wanted is not None and skipped.tunable not in changed:
             settings.append(_in_place(host, skipped.tunable, skipped.wanted, name))
         elif skipped.state not in ("in-place", "kept"):

@@ -16,6 +16,8 @@ from advisor.host import WriteFile
 
 _DISK_OPTIONS: Final = {"scheduler": "elevator", "read_ahead_kb": "readahead"}
 _VM_OPTIONS: Final = {"enabled": "transparent_hugepages", "defrag": "transparent_hugepage.defrag"}
+_STATIC: Final = "dynamic=0"
+"""Else TuneD slows idle links down, and sends idle disks to sleep, where dynamic_tuning is on (tuned-main.conf)."""
 _OPERATORS: Final = {"at-least": ">", "at-most": "<"}
 _BY_NAME: Final = (
     "Disks are known by the kernel's names of that host, which a restart may give to others, not by serial numbers."
@@ -73,7 +75,8 @@ def _place_setting(setting: ExportedSetting, wanted: Exported) -> Placed | str:
             option = _DISK_OPTIONS.get(attribute)
             if option is None:
                 return _place_attribute(setting)
-            return f"disk_{device}", ["type=disk", f"devices={device}"], f"{option}={_with_operator(setting)}"
+            head = ["type=disk", f"devices={device}", _STATIC]
+            return f"disk_{device}", head, f"{option}={_with_operator(setting)}"
         case "thp" if rest in _VM_OPTIONS:
             return "vm", [], f"{_VM_OPTIONS[rest]}={value}"
         case _:
@@ -105,7 +108,7 @@ def _place_link(setting: ExportedSetting, wanted: Exported) -> Placed | str:
     key, text = option
     return (
         f"net_{setting.device}",
-        ["type=net", f"devices={setting.device}"],
+        ["type=net", f"devices={setting.device}", _STATIC],
         f"{key}={_with_operator(setting) if text == setting.value else text}",
     )
 

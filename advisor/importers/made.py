@@ -17,6 +17,7 @@ from advisor.tunables import Tunable, parse_tunable
 _PLACE: Final = lazy_regex(r"\{\w*\}")
 _EXAMPLES: Final = {"{disk}": "sda", "{array}": "md0", "{link}": "eth0"}
 MAX_RAW: Final = 400
+LACKS_KEY: Final = "this host has no such key now: its program and a plan pass over it"
 
 
 class SourceLine(msgspec.Struct, frozen=True):

@@ -22,6 +22,16 @@ while it runs, what it sets without being asked, a profile that it does not load
 ImportedSense = FieldSense | tuple[FieldSense, ...]
 
 
+class Said(msgspec.Struct, frozen=True):
+    """What the record of a key says against a value on this host, as a scan would (`advisor.rules.settings`)."""
+
+    id: str
+    severity: str
+    title: str
+    why: str
+    instead: str
+
+
 class ImportedSetting(msgspec.Struct, frozen=True):
     """One setting of a foreign file, as it stands there (``raw``), and what became of it.
 
@@ -51,6 +61,8 @@ class ImportedSetting(msgspec.Struct, frozen=True):
     """A line that names, includes, or says for whom others are."""
     written: str = ""
     """The line itself, where it is not ``key = raw``."""
+    judged: tuple[Said, ...] = ()
+    """What is said against the value of a kernel parameter on this host."""
 
     @property
     def quoted(self) -> str:

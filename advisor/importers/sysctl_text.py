@@ -17,7 +17,7 @@ from advisor.host.input_files import open_given
 from advisor.host.missing import from_os_error
 from advisor.importers.aliases import without_rivals
 from advisor.importers.growing import is_growing
-from advisor.importers.made import SourceLine, as_the_kernel_reads
+from advisor.importers.made import LACKS_KEY, SourceLine, as_the_kernel_reads
 from advisor.importers.records import ImportDifference, Imported, ImportedSense, ImportedSetting, Mode
 from advisor.importers.to_profile import profile_name
 from advisor.importers.tuned.differences import find_lowering
@@ -212,5 +212,7 @@ def _make_setting(key: str, value: str, line: SourceLine, host: Host, mode: Mode
     words = plain.split()
     if numbers is not None and len(words) < numbers and None not in map(kernel_number, words):
         return line.manual(f"the kernel keeps what the line does not say about its {numbers} numbers: say all of them")
+    if isinstance(host.read(key_path(key)), Missing):
+        note = "; ".join(filter(None, (note, LACKS_KEY)))
     sense: ImportedSense = "at-least" if mode == "intent" and is_growing(key) else "exactly"
     return line.wanted(f"sysctl:{key}", plain, sense=sense, note=note)

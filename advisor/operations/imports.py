@@ -12,8 +12,10 @@ from pathlib import Path
 import msgspec
 
 from advisor.errors import PermissionDeniedError, RefusedError, UsageError
+from advisor.facts.host_facts import scan
 from advisor.host import Host, live_host
 from advisor.importers.from_host import import_host
+from advisor.importers.judged import with_judgement
 from advisor.importers.records import Imported, Mode
 from advisor.importers.source import find_source, import_source, list_installed
 from advisor.importers.to_profile import checked_name, to_profile, to_toml
@@ -46,10 +48,13 @@ def import_profile(
     if from_host is not None:
         if tuned_version is not None:
             raise UsageError("--tuned-version is for profiles of TuneD")
-        return import_host(open_host(snapshot=from_host), here, chosen, where=str(from_host))
-    assert source is not None
-    found = find_source(source)
-    return import_source(found, here, live_host() if found.path else here, chosen, tuned_version=tuned_version)
+        imported = import_host(open_host(snapshot=from_host), here, chosen, where=str(from_host))
+    else:
+        assert source is not None
+        found = find_source(source)
+        files = live_host() if found.path else here
+        imported = import_source(found, here, files, chosen, tuned_version=tuned_version)
+    return with_judgement(imported, scan(here))
 
 
 def render_profile(found: Imported) -> str:

@@ -8,6 +8,8 @@ import msgspec
 
 from advisor.errors import AdvisorError
 from advisor.host import Host, Missing, live_host, observe
+from advisor.host.package_data import package_data
+from advisor.importers.records import Said
 from advisor.profiles.lint import lint_profile
 from advisor.profiles.profile import Profile, load, profile_paths
 from advisor.profiles.requested import load_one
@@ -22,6 +24,9 @@ class LintResult(msgspec.Struct, frozen=True):
 
     profile: Profile
     lax: tuple[str, str] | None
+    judged: tuple[tuple[str, Said], ...] = ()
+    """What a scan of this host would say of a value, each with its ``TUNABLE=VALUE``; those of the library are weighed
+    in its profiles."""
 
 
 def list_profiles() -> tuple[tuple[Profile, ...], tuple[AdvisorError, ...]]:
@@ -50,5 +55,16 @@ def explain_absence(tunable: str, host: Host | None = None) -> str | None:
 
 def lint_file(path: Path) -> LintResult:
     """Check a profile file. Raises InvalidInputError, which names file, line and field."""
+    from advisor.facts.host_facts import scan
+    from advisor.importers.judged import say_of
+
     profile = lint_profile(path)
-    return LintResult(profile, laxer_than_needed(profile) if profile.proof is not None else None)
+    lax = laxer_than_needed(profile) if profile.proof is not None else None
+    values = [
+        (one.tunable, one.value) for one in profile.tunables if isinstance(one.value, str) and "{" not in one.value
+    ]
+    if path.resolve().parent == package_data("profiles").resolve() or not values:
+        return LintResult(profile, lax)
+    facts = scan(live_host())
+    said = ((f"{name}={value}", one) for name, value in values for one in say_of(facts, name, value))
+    return LintResult(profile, lax, tuple(said))

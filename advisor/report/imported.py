@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 
 from advisor.importers.made import shorten_text
-from advisor.importers.records import ImportDifference, Imported, ImportedSetting, count_outcomes
-from advisor.report.layout import Page, Piece, Span, Style, counted
+from advisor.importers.records import ImportDifference, Imported, ImportedSetting, Said, count_outcomes
+from advisor.report.layout import SEVERITY_STYLE, Page, Piece, Span, Style, counted
 
 MAX_QUOTED: Final = 240
 _STYLES: Mapping[str, Style] = {"tunable": "green", "ignored": "dim", "manual": "yellow"}
@@ -48,8 +48,16 @@ def _add_import(page: Page, one: ImportedSetting) -> None:
         page.add(Span(tunable_words(one), "green"), indent=6, hang=2)
         if one.note:
             page.add(Span(one.note, "dim"), indent=6)
+        for said in one.judged:
+            page.add(*said_pieces(said), indent=6, hang=2)
     else:
         page.add(Span(one.why, _STYLES[one.outcome]), *_place_pieces(one), indent=6)
+
+
+def said_pieces(said: Said) -> list[Piece]:
+    """``warning: Window scaling of TCP is switched off (advice.tcp-window-scaling-off): …``."""
+    severity = Span(said.severity, SEVERITY_STYLE[said.severity])
+    return [severity, f": {said.title} ({said.id}): {said.why}", f" Instead: {said.instead}." if said.instead else ""]
 
 
 def _place_pieces(one: ImportedSetting | ImportDifference) -> list[Piece]:

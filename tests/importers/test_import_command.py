@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from advisor.cli.library import lint
+from advisor.operations.imports import import_profile, save_profile
+from advisor.operations.library import lint_file
 from advisor.profiles.lint import lint_profile
 from tests.cases import read_cases
 from tests.trees import make_tree
@@ -50,6 +53,22 @@ def test_the_command_prints_one_document(tmp_path: Path) -> None:
     assert document["schema"] == "advisor.import/1"
     assert document["mode"] == "intent"
     assert document["toml"].startswith("# Imported from tuned:fast")
+
+
+def test_a_harmful_value_is_judged_as_in_a_scan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = _profile(tmp_path / "fast", "[sysctl]\nnet.ipv4.tcp_window_scaling=0\nvm.dirty_ratio=21\n")
+    found = import_profile(source)
+    judged = {one.key: [(said.id, said.severity) for said in one.judged] for one in found.settings}
+    assert judged == {
+        "net.ipv4.tcp_window_scaling": [("advice.tcp-window-scaling-off", "warning")],
+        "vm.dirty_ratio": [],
+    }
+    _, target = save_profile(found, tmp_path / "fast.toml")
+    assert [(word, said.id) for word, said in lint_file(target).judged] == [
+        ("sysctl:net.ipv4.tcp_window_scaling=0", "advice.tcp-window-scaling-off")
+    ]
+    assert lint([target]) == 0
+    assert "advice.tcp-window-scaling-off" in capsys.readouterr().out
 
 
 def test_the_report_names_file_and_line_of_what_does_not_come_over(tmp_path: Path) -> None:

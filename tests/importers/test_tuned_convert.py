@@ -206,6 +206,48 @@ def test_what_tuned_does_by_itself_while_it_runs() -> None:
     assert imported("[cpu]\ngovernor=powersave\n", files=off).differences == ()
 
 
+def test_an_unknown_part_of_an_include_costs_that_part() -> None:
+    body = "[main]\ninclude=base, ${f:exec:echo,other}\n[sysctl]\nvm.dirty_ratio=20\n"
+    files: dict[str, str | bytes] = tuned(base="[sysctl]\nvm.swappiness=10\n")
+    found = imported(body, files=files)
+    assert values(found) == {"sysctl:vm.swappiness": "10", "sysctl:vm.dirty_ratio": "20"}
+    (line,) = became(found, "include")
+    assert (line.outcome, line.line, "exec" in line.why) == ("manual", 2, True)
+
+
+UDEV: dict[str, str | bytes] = {
+    f"{place}/net/eth{number}/uevent": f"INTERFACE=eth{number}\nIFINDEX={number + 2}\n"
+    for number, place in enumerate(("/sys/devices/pci0000:00/0000:00:03.0", "/sys/devices/pci0000:00/0000:00:04.0"))
+} | {
+    f"/run/udev/data/n{number + 2}": f"I:4711\nE:ID_NET_DRIVER={driver}\nG:systemd\n"
+    for number, driver in enumerate(("ixgbe", "virtio_net"))
+}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("^ID_NET_DRIVER=ixgbe$", ["eth0"]),
+        ("^ID_NET_DRIVER=", ["eth0", "eth1"]),
+        ("INTERFACE=eth1", ["eth1"]),
+        ("DEVPATH=/devices/pci0000:00/0000:00:03.0/", ["eth0"]),
+        ("SUBSYSTEM=net\\n.*TAGS=:systemd:", ["eth0", "eth1"]),
+        ("nothing", []),
+    ],
+)
+@pytest.mark.parametrize("mode", ["faithful", "intent"])
+def test_devices_are_chosen_by_the_properties_of_udev(pattern: str, names: list[str], mode: Mode) -> None:
+    body = f"[net]\ndynamic=0\ndevices_udev_regex={pattern}\nmtu=9000\n"
+    (line,) = became(imported(body, mode, UDEV), "mtu")
+    assert (line.outcome, [*(line.only.names if line.only else ())]) == ("tunable" if names else "ignored", names)
+
+
+def test_without_udevs_database_devices_are_unknown() -> None:
+    files = {path: text for path, text in UDEV.items() if path != "/run/udev/data/n3"}
+    (line,) = became(imported("[net]\ndevices_udev_regex=x\nmtu=9000\n", files=files), "mtu")
+    assert (line.outcome, "eth1" in line.why) == ("manual", True)
+
+
 def test_devices_that_hold_nothing_of_their_own_are_told() -> None:
     """TuneD's disk plugin uses unused loop devices, which no line of advisor is for."""
     loop: dict[str, str | bytes] = {"/sys/block/loop0/removable": "0\n", "/sys/block/loop0/size": "0\n"}

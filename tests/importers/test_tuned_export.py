@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
@@ -11,10 +12,12 @@ from advisor.exporters import Bundle, Exported, collect_settings, export_form
 from advisor.exporters.settings import ExportedSetting
 from advisor.host import WriteFile
 from advisor.host.probes import ReadFile
+from advisor.importers.from_tuned import import_tuned
 from advisor.planning.records import Plan, Skipped
 from advisor.tunables.edits import Persisted
 from advisor.tunables.tunable import Sense
 from tests.cases import read_cases
+from tests.importers.hosts import machine, tuned
 from tests.importers.tuned_package import ask
 from tests.trees import host_of, make_command, make_tree
 
@@ -57,7 +60,7 @@ def commands_of_tuned(place: Path, found: Bundle) -> list[str]:
         f'if [ -f "{place}/printed$1" ]; then cat "{place}/printed$1"; else echo "$@" >> {place}/asked; fi',
     )
     section = options(found)["net_eth0"]
-    wanted = [(key, text, "eth0") for key, text in section.items() if key not in ("type", "devices", "mtu")]
+    wanted = [(key, text, "eth0") for key, text in section.items() if key not in ("type", "devices", "dynamic", "mtu")]
     ask({"directories": [], "links": wanted}, commands=place / "bin")
     asked = place / "asked"
     return sorted(asked.read_text().splitlines()) if asked.exists() else []
@@ -126,7 +129,7 @@ def test_channels_that_a_link_has_none_of_are_left_out() -> None:
     wanted = [setting("link:eth0:channels.rx", "4"), setting("link:eth0:channels.combined", "0")]
     found = bundle(*wanted, setting("link:eth1:channels.combined", "2"), before={"link:eth0:channels.combined": "0"})
     assert {one.tunable for one in found.left_out} == {one.tunable for one in wanted}
-    assert options(found) == {"net_eth1": {"type": "net", "devices": "eth1", "channels": "combined 2"}}
+    assert options(found) == {"net_eth1": {"type": "net", "devices": "eth1", "dynamic": "0", "channels": "combined 2"}}
 
 
 def test_a_virtual_link_is_left_out() -> None:
@@ -171,6 +174,29 @@ def test_at_least_is_said_where_tuned_can_compare() -> None:
     pairs = [(">8388608", "212992"), (">8388608", "16777216"), ("<10", "60"), ("<10", "1")]
     answer = ask({"directories": [], "operators": pairs})
     assert answer["operators"] == ["8388608", None, "10", None]
+
+
+def test_an_exported_profile_comes_back_by_our_own_import(tmp_path: Path) -> None:
+    wanted = {
+        "link:eth0:mtu": ("9000", "at-least"),
+        "link:eth0:txqueuelen": ("2000", "exactly"),
+        "block:sda:read_ahead_kb": ("4096", "at-least"),
+        "sysctl:net.core.rmem_max": ("8388608", "at-least"),
+    }
+    found = bundle(*(setting(name, value, cast(Sense, sense)) for name, (value, sense) in wanted.items()))
+    (text,) = found.files.values()
+    imported = import_tuned("mine", machine({**tuned(mine=text.decode())}), "faithful")
+    assert [one.kind for one in imported.differences] == []
+    back = {one.tunable: (one.value, one.sense) for one in imported.settings if one.outcome == "tunable"}
+    assert back == {name.replace("eth0", "{link}").replace("sda", "{disk}"): one for name, one in wanted.items()}
+
+
+def test_what_a_profile_leaves_as_it_is_is_not_exported(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "root", {"proc/sys/net/ipv4/tcp_rmem": "4096 131072 6291456\n"})
+    skipped = Skipped("sysctl:net.ipv4.tcp_rmem", "4096 131072 6291456", "4096 87380 851968", "", "kept", "p")
+    plan = Plan(("p",), None, (), (), (), (skipped,), ())
+    found = collect_settings(host_of(tree), plan, hostname=None, senses={"sysctl:net.ipv4.tcp_rmem": "keep"})
+    assert (found.settings, found.left_out) == ((), ())
 
 
 def test_disks_are_said_to_be_known_by_name() -> None:

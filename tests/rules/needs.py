@@ -18,9 +18,12 @@ import msgspec
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.record_types import field_types
+from advisor.facts.settings import CAUTIONS
 from advisor.facts.sysctl import KEYS
 from advisor.rules.registry import RULES
 
+_WHOLE_TABLE: Final = 24
+"""A larger table is of everything: it does not say what a rule reads."""
 ROOT: Final = Path(__file__).parents[2]
 TABLE: Final = ROOT / "tables" / "rule-facts.csv"
 
@@ -30,7 +33,7 @@ def all_needs() -> dict[str, dict[str, str]]:
     fields, kept = _record_fields(), _noted_words()
     found: dict[str, dict[str, str]] = {}
     for rule in sorted(RULES, key=lambda one: one.id):
-        words = _words_of(rule.function)
+        words = _words_of(rule.function).union(CAUTIONS[rule.id][1] if rule.id in CAUTIONS else ())
         read = [
             f"{subject}.{field}" if field else subject
             for subject, records in sorted(fields.items())
@@ -108,7 +111,7 @@ def _words_of(judge: Any) -> frozenset[str]:
             todo += [one.func, *one.args]
         if isinstance(one, msgspec.Struct):
             todo += [getattr(one, name) for name in one.__struct_fields__]
-        if isinstance(one, tuple | list | frozenset | Mapping):
+        if isinstance(one, tuple | list | frozenset | Mapping) and len(one) <= _WHOLE_TABLE:
             words.update(text for text in one if isinstance(text, str))
         one = getattr(one, "__wrapped__", one)
         if not isinstance(one, types.FunctionType) or id(one) in seen or not one.__module__.startswith("advisor."):

@@ -44,6 +44,8 @@ class Unit(msgspec.Struct, frozen=True):
     script_pre: str | None = None
     script_post: str | None = None
     settings: Mapping[str, IniOption] = {}
+    by_udev: tuple[str, ...] | None = None
+    """The devices of this host that its expression for udev's properties fits; None without one."""
 
 
 class Lost(msgspec.Struct, frozen=True):
@@ -70,6 +72,8 @@ class TunedProfile(msgspec.Struct, frozen=True):
     variable_lines: Mapping[str, IniOption] = {}
     main_lines: tuple[tuple[str, IniOption], ...] = ()
     """Every line of the sections ``main``: what each file says about itself, and what it includes."""
+    not_included: Mapping[IniOption, str] = {}
+    """Lines of which a part of the include is unknown here: why. All else is as if that part set nothing."""
 
 
 def load_tuned(
@@ -91,6 +95,7 @@ class _Loader:
         self._lost: list[Lost] = []
         self._done: list[str] = []
         self._heads: list[tuple[str, IniOption]] = []
+        self._not_included: dict[IniOption, str] = {}
 
     def load(self, names: str, path: str | None) -> TunedProfile:
         wanted = [name for name in names.split() if re.match(r"^[a-zA-Z0-9_.-]+$", name)]
@@ -128,6 +133,7 @@ class _Loader:
             unresolved=unresolved,
             variable_lines=lines,
             main_lines=tuple(self._heads),
+            not_included=self._not_included,
         )
 
     def _read_named(self, names: list[str], heir: str | None) -> Iterator[tuple[str, dict[str, IniOption], list[Unit]]]:
@@ -172,21 +178,23 @@ class _Loader:
         self._heads.extend(main.items())
         include = main.pop("include", None)
         if include is not None and include.value is not None:
-            expanded = self._find_include(include, place)
-            yield from self._read_named(re.split(r"\s*[,;]\s*", expanded), f"{place}: line {include.line}")
+            known = self._find_include(include, place)
+            yield from self._read_named(known, f"{place}: line {include.line}")
         units = [_make_unit(section, options) for section, options in sections.items() if section != "main"]
         yield name, main, units
 
-    def _find_include(self, include: IniOption, place: str) -> str:
+    def _find_include(self, include: IniOption, place: str) -> list[str]:
+        """The names that are known; a part whose call or variable stays as it is written costs that part."""
         try:
             expanded = self._variables.expand(include.value or "")
         except AssertionFailedError as error:
             raise InvalidInputError(f"{place}: line {include.line}: assertion {error}") from error
+        # A comma in a call that stays is none between names.
+        text = re.sub(r"\$\{[^{}]*\}", lambda call: re.sub("[,;]", " ", call[0]), expanded.text)
+        parts = re.split(r"\s*[,;]\s*", text)
         if expanded.unresolved:
-            raise InvalidInputError(
-                f"{place}: line {include.line}: what it includes is unknown: {expanded.unresolved[0]}"
-            )
-        return expanded.text
+            self._not_included[include] = f"what it includes is unknown here: {'; '.join(expanded.unresolved)[:300]}"
+        return [part for part in parts if "${" not in part]
 
     def _read_sections(self, place: str, *, is_variables: bool = False) -> Sections:
         data = self._files.read_bytes(place)
@@ -270,6 +278,7 @@ class _Loader:
         changed = msgspec.structs.replace(
             unit,
             devices=made(unit.devices) or "",
+            devices_udev_regex=made(unit.devices_udev_regex),
             cpuinfo_regex=made(unit.cpuinfo_regex),
             uname_regex=made(unit.uname_regex),
         )

@@ -70,7 +70,12 @@ def _source_line(section: str, key: str, option: IniOption) -> SourceLine:
 def _head_settings(profile: TunedProfile) -> Iterator[ImportedSetting]:
     for key, option in profile.main_lines:
         yield from _repeated_lines("main", key, option)
-        yield _source_line("main", key, option).ignored("it says what the profile is, or builds on", sets_nothing=True)
+        line = _source_line("main", key, option)
+        unknown = profile.not_included.get(option) if key == "include" else None
+        if unknown is not None:
+            yield line.manual(f"{unknown}; import that profile by itself")
+        else:
+            yield line.ignored("it says what the profile is, or builds on", sets_nothing=True)
     for key, option in profile.variable_lines.items():
         yield from _repeated_lines("variables", key, option)
         yield _source_line("variables", key, option).ignored(

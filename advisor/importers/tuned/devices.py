@@ -41,9 +41,29 @@ class Rules:
         return wanted and not any(fnmatch(name, rule) for rule in self.unwanted)
 
 
-def parse_device_rules(text: str) -> Rules:
-    """The rules of a section; no positive one means all devices."""
-    return Rules(text)
+class UdevRules(Rules):
+    """The rules of ``devices_udev_regex``, which TuneD takes in place of ``devices``: the names that it fits."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__("")
+        self.wanted = tuple(names)
+
+    @property
+    def is_all(self) -> bool:
+        return False
+
+    @property
+    def patterns(self) -> None:
+        return None
+
+    def match(self, names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(name for name in names if name in self.wanted)
+
+
+def parse_device_rules(text: str, by_udev: Iterable[str] | None = None) -> Rules:
+    """The rules of a section; no positive one means all devices. ``by_udev`` are the names that its regular expression
+    fits, where it has one."""
+    return Rules(text) if by_udev is None else UdevRules(by_udev)
 
 
 def devices_of(host: Host, plugin: str) -> tuple[str, ...] | None:

@@ -15,7 +15,8 @@ from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 from advisor.host.numbers import whole_number
 from advisor.importers.records import Mode
-from advisor.importers.tuned.devices import assign_devices, devices_of, parse_device_rules
+from advisor.importers.tuned.devices import Rules, assign_devices, devices_of, parse_device_rules
+from advisor.importers.tuned.udev import udev_properties
 
 DEVICE_PLUGINS: Final = ("disk", "net", "cpu")
 
@@ -53,6 +54,11 @@ def make_instances(
     return (*found, *rest)
 
 
+def rules_of(unit: Unit) -> Rules:
+    """Return the rules by which a section gets its devices."""
+    return parse_device_rules(unit.devices, unit.by_udev)
+
+
 def _read_priority(unit: Unit, main: Mapping[str, str]) -> int:
     option = unit.options.get("priority")
     text = main.get("default_instance_priority", "0") if option is None else option.value or ""
@@ -65,7 +71,10 @@ def _judge_unit(unit: Unit, profile: TunedProfile, host: Host) -> PluginInstance
     if unit.name in profile.unresolved:
         return PluginInstance(unit, unclear=f"for which hosts or devices it is: {profile.unresolved[unit.name][0]}")
     if unit.devices_udev_regex is not None:
-        return PluginInstance(unit, unclear="its devices are chosen by udev's properties, which are not read here")
+        chosen = _choose_by_udev(unit, unit.devices_udev_regex, host)
+        if isinstance(chosen, str):
+            return PluginInstance(unit, unclear=f"its devices are chosen by udev's properties: {chosen}")
+        unit = msgspec.structs.replace(unit, by_udev=chosen)
     for what, pattern, read in (
         ("cpuinfo_regex", unit.cpuinfo_regex, _read_cpuinfo),
         ("uname_regex", unit.uname_regex, _make_uname),
@@ -81,6 +90,19 @@ def _judge_unit(unit: Unit, profile: TunedProfile, host: Host) -> PluginInstance
         except UnsafePatternError as error:
             return PluginInstance(unit, unclear=f"its {what}: {error}")
     return PluginInstance(unit)
+
+
+def _choose_by_udev(unit: Unit, pattern: str, host: Host) -> tuple[str, ...] | str:
+    """The devices whose properties the expression fits, or why that is unknown; none for a plugin without devices."""
+    names = devices_of(host, unit.type) if unit.type in DEVICE_PLUGINS else ()
+    properties = {name: udev_properties(host, unit.type, name) for name in names or ()}
+    unread = [name for name, text in properties.items() if text is None]
+    if unread:
+        return f"udev's database does not have {', '.join(unread[:4])}"
+    try:
+        return tuple(name for name, text in properties.items() if text and search_text(pattern, text, lines=True))
+    except UnsafePatternError as error:
+        return str(error)
 
 
 def _read_cpuinfo(host: Host) -> str | None:
@@ -102,7 +124,7 @@ def _with_devices(active: Sequence[PluginInstance], host: Host, mode: Mode) -> I
     given: dict[str, Mapping[str, tuple[str, ...]]] = {}
     known: dict[str, tuple[str, ...]] = {}
     for plugin in DEVICE_PLUGINS:
-        own = [(one.unit.name, parse_device_rules(one.unit.devices)) for one in active if one.unit.type == plugin]
+        own = [(one.unit.name, rules_of(one.unit)) for one in active if one.unit.type == plugin]
         if own:
             known[plugin] = devices_of(host, plugin) or ()
             given[plugin] = assign_devices(own, known[plugin])
@@ -112,7 +134,7 @@ def _with_devices(active: Sequence[PluginInstance], host: Host, mode: Mode) -> I
         if plugin not in given:
             yield one
             continue
-        rules = parse_device_rules(one.unit.devices)
+        rules = rules_of(one.unit)
         matched = rules.match(known[plugin])
         got = matched if mode == "intent" else given[plugin][one.unit.name]
         yield msgspec.structs.replace(

@@ -10,7 +10,8 @@ from advisor.host import Host
 from advisor.host.patterns import lazy_regex
 from advisor.importers.records import ImportedSetting
 from advisor.importers.tuned.context import Context, Given
-from advisor.importers.tuned.devices import is_array, is_no_disk, is_tuned_disk, parse_device_rules
+from advisor.importers.tuned.devices import is_array, is_no_disk, is_tuned_disk
+from advisor.importers.tuned.instances import rules_of
 from advisor.importers.tuned.operators import can_compare, parse_assignment
 from advisor.profiles.profile import FieldSense, ForEach, Only
 
@@ -24,7 +25,9 @@ _DISKS: Final = lazy_regex(r"(sd|hd|vd|xvd|nvme|mmcblk|dasd|pmem|loop|zram|nbd|r
 def convert_disk(context: Context, given: Given) -> list[ImportedSetting]:
     key = given.key
     if key == "dynamic":
-        return [given.line.ignored("it says whether TuneD puts idle disks to sleep by itself", "dynamic")]
+        is_on = given.text.strip().lower() in ("true", "1")
+        why = "it says whether TuneD puts idle disks to sleep by itself"
+        return [given.line.ignored(why, "dynamic" if is_on else None, sets_nothing=not is_on)]
     if key in ("apm", "spindown"):
         return [given.line.manual(f"a disk's own power management: hdparm -{'B' if key == 'apm' else 'S'} per disk")]
     if key == "scheduler_quantum":
@@ -86,7 +89,7 @@ def _on_devices(
     without: tuple[str, ...] = (),
 ) -> list[ImportedSetting]:
     """One line for disks, one for arrays: by the section's own patterns, or by name where those do not say all."""
-    rules = parse_device_rules(given.instance.unit.devices)
+    rules = rules_of(given.instance.unit)
     patterns = rules.patterns
     names = tuple(
         name for name in given.instance.devices or () if name not in without and not is_no_disk(context.host, name)

@@ -10,7 +10,7 @@ from advisor.host import Missing
 from advisor.host.patterns import lazy_regex
 from advisor.importers.records import ImportedSetting
 from advisor.importers.tuned.context import Context, Given
-from advisor.importers.tuned.devices import parse_device_rules
+from advisor.importers.tuned.instances import rules_of
 from advisor.importers.tuned.operators import can_compare, parse_assignment
 from advisor.profiles.profile import FieldSense, Only
 
@@ -51,7 +51,9 @@ OPTIONS: Final = frozenset(
 def convert_net(context: Context, given: Given) -> list[ImportedSetting]:
     key = given.key
     if key == "dynamic":
-        return [given.line.ignored("it says whether TuneD slows idle links down by itself", "dynamic")]
+        is_on = given.text.strip().lower() in ("true", "1")
+        why = "it says whether TuneD slows idle links down by itself"
+        return [given.line.ignored(why, "dynamic" if is_on else None, sets_nothing=not is_on)]
     if key == "nf_conntrack_hashsize":
         return [_hash_size(context, given)]
     if key == "wake_on_lan":
@@ -142,9 +144,7 @@ def _number_setting(context: Context, given: Given, key: str) -> ImportedSetting
         return given.line.ignored(f"TuneD takes {text[:40]!r} for no number and sets nothing", "refused")
     if not re.fullmatch(r"[0-9]{1,9}", written.value):
         return given.swallowed(context, "it is no whole number")
-    if written.sense != "exactly":
-        return given.line.manual(f"set it on links that have {'less' if written.sense == 'at-least' else 'more'}")
-    return _on_links(given, key, written.value)
+    return _on_links(given, key, written.value, written.sense)
 
 
 def _hash_size(context: Context, given: Given) -> ImportedSetting:
@@ -157,9 +157,9 @@ def _hash_size(context: Context, given: Given) -> ImportedSetting:
     return given.line.wanted((f"sysfs:{path}", "module:nf_conntrack:hashsize"), text, sense=sense, note=note)
 
 
-def _on_links(given: Given, attribute: str, value: str) -> ImportedSetting:
+def _on_links(given: Given, attribute: str, value: str, sense: FieldSense = "exactly") -> ImportedSetting:
     """On the section's links: by pattern, or by name where patterns do not say all."""
-    rules = parse_device_rules(given.instance.unit.devices)
+    rules = rules_of(given.instance.unit)
     if rules.is_all and not given.instance.is_shared:
         only = None
     elif rules.patterns is None or given.instance.is_shared:
@@ -169,4 +169,4 @@ def _on_links(given: Given, attribute: str, value: str) -> ImportedSetting:
         only = Only(names=names)
     else:
         only = Only(names=rules.patterns)
-    return given.line.wanted(f"link:{{link}}:{attribute}", value, for_each="links", only=only)
+    return given.line.wanted(f"link:{{link}}:{attribute}", value, sense=sense, for_each="links", only=only)

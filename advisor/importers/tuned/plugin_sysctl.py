@@ -9,6 +9,7 @@ from advisor.facts.sysctl_files import key_path
 from advisor.facts.tuned.reapplied import dotted_key
 from advisor.host import Missing
 from advisor.importers.growing import is_growing
+from advisor.importers.made import LACKS_KEY
 from advisor.importers.records import ImportedSetting
 from advisor.importers.tuned.context import Context, Given
 from advisor.importers.tuned.operators import can_compare, parse_assignment, strip_quotes
@@ -35,7 +36,7 @@ def convert_sysctl(context: Context, given: Given) -> list[ImportedSetting]:
     sense = written.sense
     if not context.is_faithful and sense == "exactly" and is_growing(key):
         sense = "at-least"
-    note = "" if live is not None else "this host has no such key now: TuneD and a plan pass over it"
+    note = "" if live is not None else LACKS_KEY
     return [given.line.wanted(f"sysctl:{key}", value, sense=sense, note=note)]
 
 
