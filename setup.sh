@@ -188,6 +188,13 @@ ensure_venv() { # REQUIREMENT: . or .[test]
     .venv/bin/python -m compileall -q advisor || :
 }
 
+run_lab_tests() {
+    if [ "${ADVISOR_LAB:-}" != off ]; then
+        sh tests/lab/build.sh >/dev/null 2>.venv/lab-image || say "the lab's image was not made: $(tail -n 1 .venv/lab-image)"
+    fi
+    exec .venv/bin/python -m pytest -m "lab and not alone and not thorough"
+}
+
 case ${1:-} in
 scan)
     shift
@@ -205,21 +212,25 @@ test)
     fi
     # Each process compiles all tests otherwise.
     unset PYTHONDONTWRITEBYTECODE
-    # Most tests wait as long as they compute: four at once. A virtual machine keeps a core busy: two. What measures, alone.
+    # Most tests wait as long as they compute: four at once. What measures, alone.
     result=0
-    # The lab's image takes minutes of waiting for packages: it is made while tests run that do without it.
-    image=
+    # The lab's image takes minutes of waiting for packages, and its virtual machine much waiting for itself: both run
+    # beside the tests that do without it.
+    lab=
     if [ "${ADVISOR_LAB:-}" != off ] && sh tests/lab/build.sh --tools; then
-        sh tests/lab/build.sh >/dev/null 2>.venv/lab-image &
-        image=$!
-        trap 'kill "$image" 2>/dev/null || :' EXIT
+        run_lab_tests > .venv/lab-tests 2>&1 &
+        lab=$!
+        trap 'kill "$lab" 2>/dev/null || :' EXIT
         trap 'exit 130' INT
         trap 'exit 143' TERM
     fi
     .venv/bin/python -m pytest -n 4 --dist worksteal -m "not lab and not thorough and not alone" || result=$?
-    [ -z "$image" ] || wait "$image" || say "the lab's image was not made: $(tail -n 1 .venv/lab-image)"
-    # In the order of their names: the module with the fewest tests takes longest.
-    .venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "lab and not alone and not thorough" || result=$?
+    if [ -n "$lab" ]; then
+        wait "$lab" || result=$?
+        cat .venv/lab-tests
+    else
+        (run_lab_tests) || result=$?
+    fi
     .venv/bin/python -m pytest -m "alone and not thorough" || result=$?
     exit "$result"
     ;;

@@ -19,7 +19,9 @@ from tests.nobody import copy_for_everybody, prefix_for_nobody
 pytest_plugins = ["tests.machine_guard"]
 
 # How long an example takes says more about the machine's other work than about the code.
-settings.register_profile("any-machine", deadline=None)
+# pytest --hypothesis-profile thorough draws as many as Hypothesis does by itself.
+settings.register_profile("any-machine", deadline=None, max_examples=30)
+settings.register_profile("thorough", deadline=None, max_examples=100)
 settings.load_profile("any-machine")
 
 # Below nohup, or as a shell's background job, signals come ignored; programs under test would inherit that.

@@ -330,7 +330,7 @@ PATHS = [
 ]
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(st.dictionaries(st.sampled_from(PATHS), st.one_of(ODD, st.text(max_size=20))))
 def test_no_content_raises(files: dict[str, str]) -> None:
     cpu, unknown = look(files)

@@ -80,7 +80,7 @@ def loads_and_plans(found: Imported, host: Host) -> None:
         raise AssertionError(to_toml(found)) from error
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(PROFILES)
 def test_any_profile_imports_or_is_refused(text: str) -> None:
     host = machine(tuned(mine=text.encode("utf-8", "replace").decode()))

@@ -48,6 +48,7 @@ def left_behind(guest: Machine) -> str:
     return guest.run(command, timeout=30).stdout
 
 
+@pytest.mark.thorough  # a boot of its own and eight pairs on an emulated machine
 def test_jumbo_frames_are_a_gain_on_storage_over_a_network(storage: Machine) -> None:
     # Real links are given seconds to come up again after each toggle; these two ends are one kernel's.
     profile = "/run/jumbo-frames.toml"

@@ -83,7 +83,7 @@ SETTINGS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(PLAIN | st.sampled_from(CHOSEN), min_size=1, max_size=2),
     st.lists(CONDITIONS, max_size=1),

@@ -150,7 +150,7 @@ some_links = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(some_links, max_size=5, unique_by=lambda one: one.name),
     st.sampled_from(sorted(ATTRIBUTES)),

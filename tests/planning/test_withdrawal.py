@@ -45,7 +45,7 @@ def changed(before: bytes | None, edits: tuple[FileEdit, ...]) -> FileChange:
 SOME = st.dictionaries(st.integers(0, 2), WORDS, min_size=1)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     form=st.sampled_from(FORMS), base=st.none() | SOME, first=SOME, second=SOME, theirs=st.booleans(), end=st.booleans()
 )

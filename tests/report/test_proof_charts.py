@@ -152,7 +152,7 @@ SUMMARIES = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=50)
 @given(st.lists(SUMMARIES, min_size=1, max_size=3), st.lists(SUMMARIES, max_size=3), st.lists(SUMMARIES, max_size=3))
 def test_whatever_a_record_holds_is_laid_out(
     claims: list[Summary], guardrails: list[Summary], exploratory: list[Summary]
