@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from tests.importers.hosts import CPU, PROC, became, machine, tuned, values
 from tests.trees import make_tree
 
 
-def imported(body: str, mode: Mode = "faithful", files: dict[str, str | bytes] | None = None) -> Imported:
+def imported(body: str, mode: Mode = "faithful", files: Mapping[str, str | bytes] | None = None) -> Imported:
     host = machine({**tuned(mine=body), **(files or {})})
     return import_tuned("mine", host, mode)
 
@@ -208,14 +209,14 @@ def test_what_tuned_does_by_itself_while_it_runs() -> None:
 
 def test_an_unknown_part_of_an_include_costs_that_part() -> None:
     body = "[main]\ninclude=base, ${f:exec:echo,other}\n[sysctl]\nvm.dirty_ratio=20\n"
-    files: dict[str, str | bytes] = tuned(base="[sysctl]\nvm.swappiness=10\n")
+    files = tuned(base="[sysctl]\nvm.swappiness=10\n")
     found = imported(body, files=files)
     assert values(found) == {"sysctl:vm.swappiness": "10", "sysctl:vm.dirty_ratio": "20"}
     (line,) = became(found, "include")
     assert (line.outcome, line.line, "exec" in line.why) == ("manual", 2, True)
 
 
-UDEV: dict[str, str | bytes] = {
+UDEV: Mapping[str, str | bytes] = {
     f"{place}/net/eth{number}/uevent": f"INTERFACE=eth{number}\nIFINDEX={number + 2}\n"
     for number, place in enumerate(("/sys/devices/pci0000:00/0000:00:03.0", "/sys/devices/pci0000:00/0000:00:04.0"))
 } | {

@@ -99,7 +99,7 @@ def test_new_and_removed_files_are_listed_so() -> None:
 
 
 def test_commands_and_drivers_answer_with_the_values() -> None:
-    steps = (
+    steps: tuple[Step, ...] = (
         *(SetMtu("eth1", 9000), SetTxqueuelen("eth1", 2000), SetEthtool("eth1", "rings", "rx", "4096")),
         *(RunCommand(("lltconfig", "-F", f"{name}:900")) for name in ("highwater", "rporthighwater")),
     )

@@ -18,7 +18,6 @@ import msgspec
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.record_types import field_types
-from advisor.facts.settings import CAUTIONS
 from advisor.facts.sysctl import KEYS
 from advisor.rules.registry import RULES
 
@@ -33,7 +32,7 @@ def all_needs() -> dict[str, dict[str, str]]:
     fields, kept = _record_fields(), _noted_words()
     found: dict[str, dict[str, str]] = {}
     for rule in sorted(RULES, key=lambda one: one.id):
-        words = _words_of(rule.function).union(CAUTIONS[rule.id][1] if rule.id in CAUTIONS else ())
+        words = _words_of(rule.function)
         read = [
             f"{subject}.{field}" if field else subject
             for subject, records in sorted(fields.items())
