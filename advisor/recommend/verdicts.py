@@ -111,16 +111,17 @@ def judge_texts(
     return JudgedText(tuple(lines), sum(text.passed_over for text in given), words, prove)
 
 
-def _repeated(expanded: Sequence[tuple[PastedSetting, PastedSetting]]) -> Mapping[int, str]:
-    """Why a setting of the text is not the one that counts, by its place: of a key the last line does, and one that
-    names it before a pattern (sysctl.d(5)); of two units of one setting the last that is not 0."""
+def _repeated(expanded: Sequence[tuple[PastedSetting, PastedSetting]]) -> Mapping[int, tuple[str, bool]]:
+    """Why a setting of the text is not the one that counts, by its place, and whether that is for its other unit: of a
+    key the last line does, and one that names it before a pattern (sysctl.d(5)); of two units the last that is not
+    0."""
     last: dict[str, int] = {}
     for place, (one, made) in enumerate(expanded):
         if made.tunable and not made.is_container:
             before = expanded[last[made.tunable]][0] if made.tunable in last else one
             if one.tunable == made.tunable or before.tunable != made.tunable:
                 last[made.tunable] = place
-    found: dict[int, str] = {}
+    found: dict[int, tuple[str, bool]] = {}
     for place, (_, made) in enumerate(expanded):
         if not made.tunable or made.is_container:
             continue
@@ -129,11 +130,10 @@ def _repeated(expanded: Sequence[tuple[PastedSetting, PastedSetting]]) -> Mappin
         twin = f"sysctl:{record.twin}" if record and record.twin else ""
         other = expanded[last[twin]][1] if twin in last else None
         if winner.wanted != made.wanted:
-            found[place] = f"{_place(winner, made)} sets it again"
+            found[place] = (f"{_place(winner, made)} sets it again", False)
         elif other and other.wanted != "0" and (last[twin] > place or made.wanted == "0"):
-            found[place] = (
-                f"{_place(other, made)} sets {twin.removeprefix('sysctl:')}, and the kernel then zeroes this one"
-            )
+            why = f"{_place(other, made)} sets {twin.removeprefix('sysctl:')}, and the kernel then zeroes this one"
+            found[place] = (why, True)
     return found
 
 
@@ -185,7 +185,7 @@ class _Judge:
     def __init__(self, host: Host, facts: Facts, wants: Mapping[str, Sequence[_Want]]) -> None:
         self._host, self._facts, self._wants = host, facts, wants
 
-    def judge(self, one: PastedSetting, later: str | None) -> JudgedLine:
+    def judge(self, one: PastedSetting, later: tuple[str, bool] | None) -> JudgedLine:
         """The verdict on one setting, before a plan of all that is left."""
         line = JudgedLine(
             file=one.file, line=one.line, text=one.text, tunable=one.tunable, wanted=one.wanted, why=one.note
@@ -209,13 +209,13 @@ class _Judge:
         value = combine_values(live, value, one.sense) if live is not None and isinstance(one.sense, tuple) else value
         boot = next_boot(self._facts, one.tunable)
         line = msgspec.structs.replace(line, wanted=value, live=live, next_boot=boot)
-        if later is not None:
-            return _as(line, "overridden", later)
+        is_so = live is not None and live in (value, combine_values(live, value, one.sense))
+        if later is not None and not (is_so and later[1]):
+            return _as(line, "overridden", later[0])
         if gone := self._gone(line, key, seen):
             return gone
-        if wrong := known.check_value(value):
+        if not is_so and (wrong := known.check_value(value)):
             return _as(line, "harmful", f"refused: {shorten_text(one.wanted, 60)} {wrong}")
-        is_so = live is not None and live in (value, combine_values(live, value, one.sense))
         bad = self._caution(line, key, value)
         if bad and not (is_so and bad.verdict == "no-evidence"):
             return bad
@@ -285,7 +285,7 @@ class _Judge:
                 )
         record = find_setting(key) if key else None
         if key and record is None:
-            return _as(line, "unknown", f"{_NO_RECORD}; the kernel takes the value")
+            return _as(line, "unknown", _NO_RECORD)
         note = f"{one.note}; " if one.note else ""
         lowered = ", ".join(f"{was} becomes {now}" for was, now in lowered_fields(live, value))
         harm = (record.lower_hurts if lowered else record.higher_hurts) if record else ""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
+from advisor.facts.cpulist import fold_list
 from advisor.recommend.verdicts import VERDICTS, JudgedLine, JudgedText, Verdict
 from advisor.report.layout import Page, Piece, Span, Style, counted
 from advisor.shell.quote import shell_quote
@@ -23,6 +24,8 @@ _HEADINGS: Final[Mapping[Verdict, tuple[str, Style]]] = {
     "set": ("Already so", "dim"),
 }
 _SHOWN: Final = 4
+_MOST_SAME: Final = 10
+"""Settings that a host has already, each on a line of the page; of more the numbers of their lines."""
 
 
 def judge_text(
@@ -40,6 +43,9 @@ def judge_text(
         heading, style = _HEADINGS[verdict]
         if chosen:
             page.heading(f"{heading} ({len(chosen)})" if len(chosen) > 1 else heading)
+        if verdict == "set" and len(chosen) > _MOST_SAME and not with_files:
+            page.add(Span(f"lines {fold_list({one.line for one in chosen})}", style), hang=6)
+            continue
         for alike in _fold_devices(chosen):
             _add_lines(page, alike, style, with_files=with_files)
     page.blank()

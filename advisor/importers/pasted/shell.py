@@ -21,9 +21,7 @@ KEY: Final = (
     r"(?:abi|crypto|debug|dev|fs|kernel|net|sunrpc|user|vm)(?:[./][\w*?:@{}$-]+(?:\[[^\]\s]{1,20}\])?){1,8}(?![\w./-])"
 )
 """A sysctl by the directories of /proc/sys, dotted or with slashes."""
-VARIABLE: Final = lazy_regex(
-    r"\$|\{\{|<[\w -]+>|%[sdi]\b|^\[[\w -]+\]$|^(?:(?:min|default|max|value|VALUE|number|N|X+)(?:\s+|$))+$"
-)
+VARIABLE: Final = lazy_regex(r"\$|\{\{|<[\w -]+>|%[sdi]\b|^\[[\w -]+\]$|^(?:value|VALUE|number|N|X+|min default max)$")
 """A value that the reader fills in."""
 _PLACEHOLDER: Final = lazy_regex(r".*(?:[$<>{}%]|X$|XX).*|(?:eth|sd|nvme|ens|em|enp)[NYxn]|DEV\w*|IFACE|INTERFACE|NIC")
 _SIGNS: Final = frozenset({";", "&&", "||", "&", "(", ")", ";;", "{", "}"})
