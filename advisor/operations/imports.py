@@ -13,10 +13,11 @@ import msgspec
 
 from advisor.errors import PermissionDeniedError, RefusedError, UsageError
 from advisor.facts.host_facts import scan
+from advisor.facts.writers import overriding_write, read_boot_settings
 from advisor.host import Host, live_host
 from advisor.importers.from_host import import_host
 from advisor.importers.judged import with_judgement
-from advisor.importers.records import Imported, Mode
+from advisor.importers.records import Imported, ImportedSetting, Mode
 from advisor.importers.source import find_source, import_source, list_installed
 from advisor.importers.to_profile import checked_name, to_profile, to_toml
 from advisor.operations import open_host
@@ -54,7 +55,23 @@ def import_profile(
         found = find_source(source)
         files = live_host() if found.path else here
         imported = import_source(found, here, files, chosen, tuned_version=tuned_version)
-    return with_judgement(imported, scan(here))
+    return _with_writers(with_judgement(imported, scan(here)), here)
+
+
+def _with_writers(found: Imported, host: Host) -> Imported:
+    """The import, with a note where something sets a kernel parameter otherwise after a file of advisor's."""
+    names = [one.tunable for one in found.settings if one.tunable and one.tunable.startswith("sysctl:")]
+    boot = read_boot_settings(host, names)
+    path = f"/etc/sysctl.d/90-advisor-{found.name}.conf"
+
+    def noted(one: ImportedSetting) -> ImportedSetting:
+        write = overriding_write(boot, one.tunable, one.value or "", path) if one.tunable in names else None
+        if write is None or write.value is None or write.file == one.file:
+            return one
+        note = f"{write.place} sets {write.value} {write.acts}: {write.change}"
+        return msgspec.structs.replace(one, note=f"{one.note}; {note}" if one.note else note)
+
+    return msgspec.structs.replace(found, settings=tuple(map(noted, found.settings)))
 
 
 def render_profile(found: Imported) -> str:

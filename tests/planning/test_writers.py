@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from advisor.operations.imports import import_profile
 from advisor.transaction.journal import Store
 from advisor.transaction.status import verify_transactions
 from tests.cases import cases
@@ -52,3 +53,12 @@ def test_verify_does_not_repeat_what_the_plan_told(tmp_path: Path) -> None:
     system(tmp_path, files=CASES["a program sets it again"]["files"])
     applied(tmp_path, *CASES["a program sets it again"]["words"])
     assert verify_transactions(host(tmp_path), None, Store(str(tmp_path / "state"))).is_as_set
+
+
+def test_an_import_tells_what_sets_its_values_again(tmp_path: Path) -> None:
+    article = "net.core.rmem_max = 8388608\nnet.core.wmem_max = 8388608\n"
+    files = {"/etc/rc.local": "sysctl -w net.core.rmem_max=1\n", "/root/article.conf": article}
+    here = system(tmp_path, files=files)
+    notes = {one.key: one.note for one in import_profile("sysctl:/root/article.conf", host=here).settings}
+    assert "/etc/rc.local:1 sets 1" in notes["net.core.rmem_max"]
+    assert notes["net.core.wmem_max"] == ""
