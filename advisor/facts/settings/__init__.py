@@ -1,16 +1,16 @@
 """Kernel parameters: one record for each key that a scan reads and that profiles, rules and imports name.
 
-A new key is a section of tables/settings.ini, a new caution a row in `cautions`.
+A new key is a section of tables/settings.ini, a new caution one of tables/cautions.ini.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from advisor.facts.settings import sources
-from advisor.facts.settings.cautions import CAUTIONS, DERIVES
-from advisor.facts.settings.record import Caution, InUse, KernelVersion, Least, MemoryShare, Setting
+from advisor.facts.settings.cautions import BAD, BETTER, DERIVES, judge_words
+from advisor.facts.settings.record import Caution, Gone, InUse, KernelVersion, Least, MemoryShare, Setting
 from advisor.host.package_data import package_data
 
 __all__ = ["CAUTIONS", "GONE", "KEYS", "SETTINGS", "find_setting", "vendor_values"]
@@ -28,13 +28,19 @@ def _share(text: str) -> MemoryShare:
     return MemoryShare(int(unit), float(warn), float(refuse), what, source)
 
 
+def _gone(text: str) -> Gone:
+    since, title, why = text.split(" | ")
+    return Gone(_version(since), title, why)
+
+
 def _least(text: str) -> Least:
     number, _, otherwise = text.partition(" ")
     return Least(int(number), otherwise)
 
 
 _READ: Final[Mapping[str, Callable[[str], Any]]] = {
-    "fields": lambda text: tuple(text.split()),
+    **dict.fromkeys(("fields", "keys", "contradictions"), lambda text: tuple(text.split())),
+    "gone": _gone,
     **dict.fromkeys(("low", "high"), int),
     **dict.fromkeys(("since", "until"), _version),
     "share": _share,
@@ -46,22 +52,32 @@ _READ: Final[Mapping[str, Callable[[str], Any]]] = {
 """How the text of a field is read; others are texts."""
 
 
-_cautions: Final[dict[str, tuple[Caution, ...]]] = {}
+def _read_table(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The sections of a table: their name, and the fields with what they say."""
+    for section in (package_data("tables") / name).read_text("utf-8").split("\n[")[1:]:
+        head, _, body = section.partition("]\n")
+        lines = (line.partition(" = ") for line in body.splitlines() if line)
+        yield head, {name: _READ[name](text) if name in _READ else text for name, _, text in lines}
+
+
+def _make_caution(name: str, parts: dict[str, Any]) -> Caution:
+    words = parts.pop("values", None)
+    better = BETTER.get(name) or parts.pop("better", None)
+    return Caution(id=name, is_bad=judge_words(words) if words else BAD[name], better=better, **parts)
+
+
+def _make_setting(key: str, parts: dict[str, Any]) -> Setting:
+    parts |= {name if name == "grows" else f"is_{name}": True for name in parts.pop("flags", "").split()}
+    return Setting(key=key, cautions=_by_key.get(key, ()), derives=DERIVES.get(key), **parts)
+
+
+CAUTIONS: Final = tuple(_make_caution(*row) for row in _read_table("cautions.ini"))
+"""In the order of documents."""
+_by_key: Final[dict[str, tuple[Caution, ...]]] = {}
 for _one in CAUTIONS:
     for _key in _one.keys:
-        _cautions[_key] = (*_cautions.get(_key, ()), _one)
-
-
-def _make_setting(section: str) -> Setting:
-    key, _, body = section.partition("]\n")
-    lines = (line.partition(" = ") for line in body.splitlines() if line)
-    parts: dict[str, Any] = {name: _READ[name](text) if name in _READ else text for name, _, text in lines}
-    parts |= {name if name == "grows" else f"is_{name}": True for name in parts.pop("flags", "").split()}
-    return Setting(key=key, cautions=_cautions.get(key, ()), derives=DERIVES.get(key), **parts)
-
-
-_TEXT: Final = (package_data("tables") / "settings.ini").read_text("utf-8")
-SETTINGS: Final[Mapping[str, Setting]] = {one.key: one for one in map(_make_setting, _TEXT.split("\n[")[1:])}
+        _by_key[_key] = (*_by_key.get(_key, ()), _one)
+SETTINGS: Final[Mapping[str, Setting]] = {row[0]: _make_setting(*row) for row in _read_table("settings.ini")}
 """Every record by its key; a key with a star stands for each link."""
 KEYS: Final = tuple(
     sorted(

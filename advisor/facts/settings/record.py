@@ -55,6 +55,9 @@ class Value(NamedTuple):
         return self.numbers[0] if self.numbers else -1
 
 
+Judge = Callable[[Value, Machine], bool]
+
+
 class Gone(NamedTuple):
     """What is said instead on kernels from ``since`` on, where following the advice does nothing any more."""
 
@@ -80,7 +83,7 @@ class Caution(msgspec.Struct, frozen=True, kw_only=True):
     helps_when: str
     hurts_when: str
     sources: tuple[str, ...]
-    is_bad: Callable[[Value, Machine], bool]
+    is_bad: Judge
     better: str | Callable[[Value, Machine], str] | None = None
     severity: Severity = "advice"
     contradictions: tuple[str, ...] = ()
@@ -182,7 +185,7 @@ class Setting(_Named, frozen=True, kw_only=True):
     """What happens where it does."""
     vendors: Mapping[str, str] = {}
     """What the documents of a product ask for, by the name of its profile: ``<=10``, ``>=5``, ``20``."""
-    derives: Callable[[Value, Machine], bool] | None = None
+    derives: Judge | None = None
     """Whether the kernel of such a machine has a value by itself, without a file that sets it."""
     cautions: tuple[Caution, ...] = ()
     sources: tuple[str, ...] = ()
