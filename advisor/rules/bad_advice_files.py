@@ -12,7 +12,7 @@ import msgspec
 
 from advisor.facts.site_settings import SiteSetting
 from advisor.host.numbers import is_count
-from advisor.rules import contradictions, sources
+from advisor.rules import sources
 from advisor.rules.queries import kernel_version
 from advisor.rules.remedy import Decide, Remedy, RunShell, SetTunable, edit_file
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, Rule, Severity, register
@@ -265,7 +265,7 @@ ROWS = (
         sources=(sources.BEEGFS_STORAGE, sources.DELL_BEEGFS, sources.TUNED_ORACLE),
         severity="info",
         intent=True,
-        contradictions=(contradictions.HUGE_PAGES.id,),
+        contradictions=("contradiction.transparent-huge-pages",),
         lines=_matching_settings(
             lambda _, one: one.key in ("transparent_hugepage", _THP_FILE) and one.value in ("never", "always")
         ),

@@ -10,7 +10,7 @@ import msgspec
 from advisor.facts.settings import find_setting
 from advisor.facts.settings.cautions import raise_maximum
 from advisor.host.numbers import count_noun
-from advisor.rules import contradictions, sources
+from advisor.rules import sources
 from advisor.rules.llt_path import DATAGRAMS, over_ethernet, private_carriers, private_links, stays_local
 from advisor.rules.mtu import ETHERNET_MTU, LLT_UDP_MTU
 from advisor.rules.queries import NETWORK_BUFFERS, by_name, is_physical, is_up, links_below, sysctl_numbers
@@ -93,7 +93,7 @@ def udp_is_sized(facts: Facts, workload: DeclaredWorkload | None) -> int | None:
     hurts_when="Many sockets on a host with little memory; latency where a deep buffer hides a slow receiver. Values "
     "that are larger already are kept.",
     sources=(sources.WHITE_PAPER, sources.KEEP_DEFAULTS, sources.SYSCTL_NET, sources.IP_SYSCTL),
-    contradictions=(contradictions.SOCKET_BUFFERS.id,),
+    contradictions=("contradiction.socket-buffers",),
 )
 def below_profile(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     over_udp = () if stays_local(facts) else private_carriers(facts, *DATAGRAMS)
@@ -281,7 +281,7 @@ def _llt_packet_bytes(facts: Facts) -> int:
     hurts_when="Every socket but TCP's takes the new default, so a host with very many of them needs the memory. LLT "
     "must be restarted for its sockets to have it.",
     sources=(sources.MEASURED_UDP, sources.WHITE_PAPER, sources.SOCKET),
-    contradictions=(contradictions.SOCKET_BUFFERS.id,),
+    contradictions=("contradiction.socket-buffers",),
 )
 def below_llt_window(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     size, path = limit(facts, "net.core.rmem_default"), path_bytes(facts, workload)
@@ -322,7 +322,7 @@ def _share_of(part: int, whole: int | None) -> float | None:
     hurts_when="The receiving program is too slow for good: a larger buffer then only adds delay. ss -um shows whose "
     "socket it is.",
     sources=(sources.SNMP_COUNTER, sources.SOCKET, sources.WHITE_PAPER),
-    contradictions=(contradictions.SOCKET_BUFFERS.id,),
+    contradictions=("contradiction.socket-buffers",),
 )
 def udp_receive_errors(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     errors, received = facts.counters.udp_receive_buffer_errors, facts.counters.udp_received

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from advisor.host.numbers import is_count
-from advisor.rules import contradictions, sources
+from advisor.rules import sources
 from advisor.rules.queries import ebs_disks
 from advisor.rules.remedy import Decide, set_queues
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
@@ -97,7 +97,7 @@ def _read_ahead(facts: Facts) -> Iterator[tuple[str, int]]:
     helps_when="Large sequential reads from HDD volumes.",
     hurts_when="Random reads then read what nobody asked for, which takes from the volume's and the instance's MB/s.",
     sources=(sources.AWS_HDD,),
-    contradictions=(contradictions.READ_AHEAD.id,),
+    contradictions=("contradiction.read-ahead",),
 )
 def stream_read_ahead(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if workload is None or not workload.is_sequential or workload.write_share is None or workload.write_share == 1:

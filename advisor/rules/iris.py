@@ -9,7 +9,7 @@ from advisor.facts.cpf_text import Cpf
 from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS
 from advisor.facts.iris import Iris, IrisPlace
 from advisor.facts.settings import vendor_values
-from advisor.rules import contradictions, sources
+from advisor.rules import sources
 from advisor.rules.iris_memory import PROFILE, label
 from advisor.rules.queries import sysctl_numbers
 from advisor.rules.remedy import Decide, RunShell, plan_profile
@@ -258,7 +258,7 @@ def stripe_size(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
     helps_when="The database has the host to itself, and journal or backups go through the page cache.",
     hurts_when="Other programs write in bursts that fit into memory: they then wait for the disk earlier.",
     sources=(sources.INTERSYSTEMS_LINUX, sources.VM),
-    contradictions=(contradictions.DIRTY_RATIOS.id,),
+    contradictions=("contradiction.dirty-ratios",),
 )
 def vm_settings(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if not facts.iris:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from advisor.facts.iris import Iris
 from advisor.facts.iris_memory import globals_bytes, pages_for, refuses_large_pages, shared_bytes
 from advisor.facts.memory import HugePagePool
-from advisor.rules import contradictions, sources
+from advisor.rules import sources
 from advisor.rules.queries import sysctl_number, sysctl_numbers
 from advisor.rules.remedy import SetTunable, plan_profile, set_sysctl
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, Severity, rule
@@ -191,7 +191,7 @@ def kernel_limit(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
     helps_when="Processes stall while the kernel compacts memory (compact_stall in /proc/vmstat).",
     hurts_when="Other programs on the host gain by them; with madvise those that ask keep them.",
     sources=(sources.TRANSHUGE, sources.TUNED_ORACLE),
-    contradictions=(contradictions.HUGE_PAGES.id,),
+    contradictions=("contradiction.transparent-huge-pages",),
 )
 def transparent(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if not facts.iris or facts.memory.thp_enabled != "always":

@@ -10,7 +10,7 @@ from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS, MIRRO
 from advisor.facts.llt import Llt, LltLink
 from advisor.facts.llt_marks import HIGH_WATER_MARKS, MarkDefault, mark_defaults
 from advisor.facts.reserved_ports import KEY, parse_ports, ports_text
-from advisor.rules import contradictions, sources
+from advisor.rules import sources
 from advisor.rules.infoscale import profile_of, recognition
 from advisor.rules.llt_path import stays_local
 from advisor.rules.queries import LLT_FLOW_CONTROL, by_name, sysctl_numbers
@@ -46,7 +46,7 @@ def _is_case(workload: DeclaredWorkload) -> bool:
     hurts_when="Little memory (the queue may hold highwater × 8 KiB for each peer) or latency that matters more than "
     "throughput: a deeper queue is a longer one. No gain where flow control never sets in.",
     sources=(sources.WHITE_PAPER, sources.VCS_FLOW),
-    contradictions=(contradictions.LLT_DEFAULTS.id,),
+    contradictions=("contradiction.llt-flow-control-defaults",),
 )
 def flow_control_default(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from advisor.facts.array import Array
 from advisor.host.numbers import count_noun
-from advisor.rules import contradictions, sources
+from advisor.rules import sources
 from advisor.rules.queries import leading_count
 from advisor.rules.remedy import RunShell, SetTunable
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
@@ -227,7 +227,7 @@ def mismatches(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
     hurts_when="RAID 10 holds half of what its drives hold. Behind a protected write cache the penalty is paid later "
     "and may not be felt.",
     sources=(sources.AWS_EBS_RAID, sources.BEEGFS_METADATA, sources.DELL_BEEGFS),
-    contradictions=(contradictions.RAID10_WRITES.id,),
+    contradictions=("contradiction.raid10-writes",),
 )
 def parity_random(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if workload is None or workload.access != "random" or (workload.write_share or 0) < _RANDOM_WRITES:

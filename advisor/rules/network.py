@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from advisor.facts.links import Link
 from advisor.host.numbers import count_noun
-from advisor.rules import contradictions, sources
+from advisor.rules import sources
 from advisor.rules.queries import by_name, is_physical, is_up, links_above, links_below, sysctl_number
 from advisor.rules.remedy import RunShell, SetTunable, set_sysctl
 from advisor.rules.rule import DeclaredWorkload, Evidence, Facts, Finding, rule
@@ -246,7 +246,7 @@ def _home_links(facts: Facts) -> tuple[Link, ...]:
     hurts_when="The filter keeps out forged sources: 2 only asks that some route leads back. With routes by source 1 "
     "is right.",
     sources=(sources.IP_SYSCTL, sources.RED_HAT_RP_FILTER, sources.NETAPP_BEEGFS),
-    contradictions=(contradictions.TWO_LINKS_ONE_SUBNET.id,),
+    contradictions=("contradiction.several-links-arp",),
 )
 def reverse_path(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     # The larger of all and the link's own counts; a link's own begins as default's. Looked at before the links, whose

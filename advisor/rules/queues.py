@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from advisor.facts.disks import Disk
 from advisor.facts.site_settings import SiteSetting
 from advisor.host.numbers import count_of
-from advisor.rules import contradictions, sources
+from advisor.rules import sources
 from advisor.rules.queries import is_virtual_machine, leading_count
 from advisor.rules.remedy import Decide, edit_file, plan_profile, set_queues
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
@@ -97,7 +97,7 @@ def is_spinning(facts: Facts, disk: Disk) -> bool:
     helps_when="Disks of the host itself, several requests at once.",
     hurts_when="A RAID controller stands between, says rotating, and sorts by itself: then none is right.",
     sources=(sources.RED_HAT_SCHEDULER, sources.BEEGFS_STORAGE, sources.NETAPP_BEEGFS),
-    contradictions=(contradictions.HDD_SCHEDULER.id,),
+    contradictions=("contradiction.hard-disk-scheduler",),
 )
 def unscheduled(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(disk for disk in facts.disks if is_spinning(facts, disk) and disk.scheduler == "none")
@@ -216,7 +216,7 @@ def asked_too_long(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
     helps_when="Latency matters.",
     hurts_when="Streams are served from the same disks: there a longer queue merges more.",
     sources=(sources.BEEGFS_STORAGE, sources.BEEGFS_METADATA, sources.BLOCK_SYSFS),
-    contradictions=(contradictions.HDD_SCHEDULER.id,),
+    contradictions=("contradiction.hard-disk-scheduler",),
 )
 def long_queue(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if workload is None or workload.access != "random":

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from advisor.facts.disks import Disk
-from advisor.rules import contradictions, sources
+from advisor.rules import sources
 from advisor.rules.queries import ebs_disks, leading_count
 from advisor.rules.queues import is_spinning, names_of, setting
 from advisor.rules.remedy import SetTunable, set_queues
@@ -52,7 +52,7 @@ def _reading_devices(facts: Facts) -> Iterator[tuple[str, int, int]]:
     hurts_when="Many streams at once, or random reads besides: what is read ahead is thrown away unread. Direct I/O "
     "does not read ahead at all.",
     sources=(sources.BEEGFS_STORAGE, sources.AWS_HDD),
-    contradictions=(contradictions.READ_AHEAD.id,),
+    contradictions=("contradiction.read-ahead",),
 )
 def short_read_ahead(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     low = tuple((name, now, wanted) for name, now, wanted in _reading_devices(facts) if now < wanted)
@@ -83,7 +83,7 @@ def short_read_ahead(facts: Facts, workload: DeclaredWorkload | None) -> Finding
     helps_when="Databases and virtual machines through the page cache.",
     hurts_when="Backups and scans of the same files run in sequence. Direct I/O does not read ahead at all.",
     sources=(sources.BEEGFS_METADATA, sources.AWS_HDD),
-    contradictions=(contradictions.READ_AHEAD.id,),
+    contradictions=("contradiction.read-ahead",),
 )
 def long_read_ahead(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if workload is None or workload.access != "random":

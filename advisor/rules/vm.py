@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.facts.memory import HugePagePool
 from advisor.host.numbers import count_noun
-from advisor.rules import contradictions, sources
+from advisor.rules import sources
 from advisor.rules.queries import sysctl_number
 from advisor.rules.remedy import Decide, RunShell, SetTunable, set_sysctl
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
@@ -34,7 +34,7 @@ _SWAPPED_BYTES = 64 * _MIB
     helps_when="Writes come in bursts and the disks idle between them: an earlier start uses that time.",
     hurts_when="The disks are busy all the time: then no setting helps, and a higher limit only makes the wait longer.",
     sources=(sources.VM, sources.BEEGFS_STORAGE),
-    contradictions=(contradictions.DIRTY_RATIOS.id,),
+    contradictions=("contradiction.dirty-ratios",),
 )
 def dirty_at_limit(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     dirty, limit = facts.counters.dirty_pages, facts.counters.dirty_limit_pages
@@ -63,7 +63,7 @@ def dirty_at_limit(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
     hurts_when="Bursts that would have fit into memory now wait for the disks. Writing the bytes sets the ratios to 0: "
     "to go back, write the ratios.",
     sources=(sources.VM, sources.BEEGFS_STORAGE, sources.INTERSYSTEMS_LINUX, sources.NETAPP_BEEGFS),
-    contradictions=(contradictions.DIRTY_RATIOS.id,),
+    contradictions=("contradiction.dirty-ratios",),
 )
 def dirty_large(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     # How much may be dirty: the kernel's own figure, or the ratio of what is available.
@@ -142,7 +142,7 @@ def reclaim_stalls(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
     helps_when="Services that wait: databases, storage servers under a full page cache.",
     hurts_when="Long computations that fault once and run for hours gain from it.",
     sources=(sources.TRANSHUGE, sources.BEEGFS_STORAGE, sources.DELL_BEEGFS, sources.TUNED_ORACLE),
-    contradictions=(contradictions.HUGE_PAGES.id,),
+    contradictions=("contradiction.transparent-huge-pages",),
 )
 def pages_always(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if facts.memory.thp_enabled != "always" or facts.memory.thp_defrag != "always":

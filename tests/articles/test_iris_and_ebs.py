@@ -24,7 +24,7 @@ from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import load
 from advisor.proof.workloads import WORKLOADS as PATTERNS
 from advisor.rules.buffers import bandwidth_delay_bytes
-from advisor.rules.contradictions import R5B_LIMIT
+from advisor.rules.contradictions import named
 from advisor.rules.iris import ARTICLE_STRIPE_BYTES
 from advisor.rules.registry import judge
 from advisor.rules.workload import WORKLOADS, parse_workload
@@ -97,7 +97,7 @@ def test_s002_the_instance_and_the_figure_further_down_that_is_wrong() -> None:
     instance = find_instance(INSTANCE)
     assert instance is not None
     assert (instance.max_mb_per_s, instance.max_iops, instance.bursts) == (7500, 260_000, False)
-    assert {"7,500", "10,000"} <= {side.says.split()[0] for side in R5B_LIMIT.sides}
+    assert {"7,500", "10,000"} <= {side.says.split()[0] for side in named(("contradiction.r5b-ebs-limit",))[0].sides}
 
 
 def test_s002_test_1_buys_more_than_the_instance_carries() -> None:

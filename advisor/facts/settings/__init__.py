@@ -11,7 +11,7 @@ from typing import Any, Final
 from advisor.facts.settings import sources
 from advisor.facts.settings.cautions import BAD, BETTER, DERIVES, judge_words
 from advisor.facts.settings.record import Caution, Gone, InUse, KernelVersion, Least, MemoryShare, Setting
-from advisor.host.package_data import package_data
+from advisor.host.package_data import read_sections
 
 __all__ = ["CAUTIONS", "GONE", "KEYS", "SETTINGS", "find_setting", "vendor_values"]
 
@@ -53,11 +53,8 @@ _READ: Final[Mapping[str, Callable[[str], Any]]] = {
 
 
 def _read_table(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The sections of a table: their name, and the fields with what they say."""
-    for section in (package_data("tables") / name).read_text("utf-8").split("\n[")[1:]:
-        head, _, body = section.partition("]\n")
-        lines = (line.partition(" = ") for line in body.splitlines() if line)
-        yield head, {name: _READ[name](text) if name in _READ else text for name, _, text in lines}
+    for head, pairs in read_sections(name):
+        yield head, {name: _READ[name](text) if name in _READ else text for name, text in pairs}
 
 
 def _make_caution(name: str, parts: dict[str, Any]) -> Caution:
