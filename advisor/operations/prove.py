@@ -23,6 +23,7 @@ from advisor.host import Host, live_host
 from advisor.host.trusted_files import need_root
 from advisor.operations.files import write_output
 from advisor.operations.transactions import apply_profiles
+from advisor.planning.records import NewWarningError
 from advisor.profiles.reduced import reduce_profile, write_toml
 from advisor.profiles.requested import RequestedProfile, load_one
 from advisor.proof import arm_profiles
@@ -295,11 +296,16 @@ def keep_gain(
     """Apply and persist the profile of a proven gain as a transaction of its own; ``kept`` of the result says so.
 
     ``values`` are the settings that the profile was measured with, ``asked`` is the profile where it has no name of the
-    library. Any other verdict changes nothing. Raises what `advisor.operations.apply` raises.
+    library. Any other verdict changes nothing, nor does a profile because of which a scan would newly warn: ``say``
+    has the finding. Raises what else `advisor.operations.apply` raises.
     """
     if not proof.is_gain:
         return proof
-    record = apply_profiles(host, [asked or proof.profile], values, progress=say, store=store).record
+    try:
+        record = apply_profiles(host, [asked or proof.profile], values, progress=say, store=store).record
+    except NewWarningError as error:
+        say(f"not kept: {error.message}; to keep it all the same: advisor apply --force")
+        return proof
     if record is not None and record.seconds_left is not None:
         say(
             f"{record.id} rolls back automatically in {record.seconds_left:.0f} s unless confirmed: advisor "

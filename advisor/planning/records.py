@@ -131,11 +131,15 @@ class Foreseen(msgspec.Struct, frozen=True):
         return self.severity in ("warning", "critical")
 
 
+class NewWarningError(RefusedError):
+    """A plan because of which a scan would newly warn, and to which neither a person nor ``--force`` has agreed."""
+
+
 def refuse_warnings(found: Sequence[Foreseen], where: str = "") -> None:
-    """Raise RefusedError, with the first of the findings, where there are any; ``where`` names the host."""
+    """Raise NewWarningError, with the first of the findings, where there are any; ``where`` names the host."""
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        raise RefusedError(
+        raise NewWarningError(
             f"{where}a scan would then report {found[0].id}: {found[0].title}{more}",
             hint="advisor plan shows it; --force applies the plan all the same",
         )

@@ -25,12 +25,17 @@ from advisor.host import (
 )
 from advisor.host.commands import Completed
 from advisor.host.would_be import after_steps
+from advisor.operations.prove import keep_gain
 from advisor.operations.transactions import apply_profiles
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan, plan_document
+from advisor.profiles.requested import load_requested
+from advisor.proof.verdict import decide_session
 from advisor.transaction.journal import Store
 from tests.cases import cases
 from tests.planning.system import host, planned, system
+from tests.proof.sessions import session
+from tests.report.test_proof import pairs
 from tests.serving_hosts import UNITS, serving_host
 
 CASES = cases(__file__)
@@ -156,3 +161,12 @@ def test_a_muted_finding_is_accepted(tmp_path: Path, store: Store) -> None:
     (tmp_path / "ignore.toml").write_text(f'[[ignore]]\nid = "{RULE}"\nhost = "here"\nreason = "a test"\n')
     _apply(tmp_path)
     assert len(store.read_records()) == 1
+
+
+def test_a_proven_gain_that_a_scan_would_warn_of_is_not_kept(tmp_path: Path, store: Store) -> None:
+    proof = msgspec.structs.replace(decide_session(session(pairs(1.3))), verdict="gain", cost="none")
+    said: list[str] = []
+    asked = load_requested([f"{SCALING}=0"])[0]
+    assert not keep_gain(host(tmp_path), proof, {}, asked, say=said.append, store=store).kept
+    assert not store.read_records()
+    assert RULE in said[-1]
