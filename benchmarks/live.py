@@ -2,11 +2,10 @@
 
     python -m benchmarks.live [SESSIONS]      1,000 for each load and effect unless said; about 15 minutes of CPU time
 
-Simulated seconds of a service's wait under five loads, with an effect that relaxes within 2 s; the short pairs, the
+Simulated seconds of a service's wait under six loads, with an effect that relaxes within 2 s; the short pairs, the
 relaxation read off them, the test for harm and the verdict are the product's own functions, and a test holds a
-simulated session against one that was conducted. Before the first switch the load is watched for five minutes, in
-simulated time as in a real one. Prints Markdown tables; docs/proof.md sums
-up one run. Uses numpy, which comes with the tests' scipy.
+simulated session against one that was conducted. Prints Markdown tables; docs/proof.md sums up one run. Uses numpy,
+which comes with the tests' scipy.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.proof.covariates import Covariates
-from advisor.proof.live import BASELINE_SECONDS, NO_FIGURES, PERIOD_SECONDS, plan_periods, stretch_periods
-from advisor.proof.load_cycle import find_cycle, level_figures
+from advisor.proof.live import NO_FIGURES, PERIOD_SECONDS, plan_periods
 from advisor.proof.own_command import LIVE_WORKLOAD, CommandMetric, OwnCommand
 from advisor.proof.records import Arm, FioRun, Pair, Proof, Session, Switchback, live_subject, resolve_subject
 from advisor.proof.schedule import MODES
@@ -38,7 +36,6 @@ from advisor.proof.switchback import (
     PeriodSeries,
     discard_for,
     estimate_tau,
-    usual_differences,
 )
 from advisor.proof.verdict import decide_session, is_settled
 
@@ -87,7 +84,6 @@ def _in_step(source: Source, count: int) -> Seconds:
 
 
 def _long_cycle(source: Source, count: int) -> Seconds:
-    # fewer than three are in what is watched
     return _periodic(source, count, 120)
 
 
@@ -99,6 +95,8 @@ LOADS: Final[dict[str, Load]] = {
     "periodic (80 s, as a pair)": _in_step,
     "periodic (120 s)": _long_cycle,
 }
+STEADY: Final = tuple(name for name in LOADS if not name.startswith("periodic"))
+"""Under which power and harm are promised: a load that repeats needs periods of whole cycles, which the user gives."""
 EFFECTS: Final = (0.0, 0.05, -0.05, 0.10, -0.10, 0.20, -0.20)
 SUBJECT: Final = resolve_subject(
     live_subject("simulated", OwnCommand((), (CommandMetric("wait", "command", "wait", "lower", "ms"),), "/"), 1),
@@ -117,22 +115,16 @@ class Outcome(NamedTuple):
 class Simulation:
     """One session. ``effect`` is a fraction in the direction of better: +0.1 is a wait of 1 / 1.1."""
 
-    def __init__(
-        self, source: Source, load: Load, effect: float, *, seed: int, baseline: float = BASELINE_SECONDS
-    ) -> None:
+    def __init__(self, source: Source, load: Load, effect: float, *, seed: int) -> None:
         self._coin = source
         settings, mode = Settings(budget_seconds=BUDGET_SECONDS), MODES["default"]
         self._seconds = load(source, round(BUDGET_SECONDS))
-        self._now = self._began = round(baseline)
-        watched = [(float(at + 1), float(wait)) for at, wait in enumerate(np.exp(self._seconds[: self._now]))]
-        self._cycle = find_cycle(watched)
-        schedule = plan_periods(mode, settings, PERIOD_SECONDS, baseline)
-        if self._cycle is not None:
-            schedule = stretch_periods(schedule, self._cycle, mode, settings, baseline)
+        self._now = 0
+        schedule = plan_periods(mode, settings, PERIOD_SECONDS)
         self._period = period = schedule.seconds_per_run
         self._change = -math.log1p(effect)
         self._state = 0.0
-        self._harm = HarmTest(usual_differences(level_figures(watched, self._cycle)))
+        self._harm = HarmTest()
         live = Switchback(period, discard_for(ASSUMED_TAU), ASSUMED_TAU)
         self.session = Session(
             subject=SUBJECT,
@@ -158,7 +150,7 @@ class Simulation:
                 break
         if self._harm.evidence >= HARM_LEVEL:
             self.session = msgspec.structs.replace(self.session, ended="harm")
-        return Outcome(decide_session(self.session), float(self._now - self._began))
+        return Outcome(decide_session(self.session), float(self._now))
 
     def _is_over(self) -> bool:
         done = len(self.session.pairs)
@@ -190,20 +182,16 @@ class Simulation:
     def _pair(self, index: int, seconds: int, discard: int) -> tuple[Pair, list[PeriodSeries]]:
         order: tuple[Arm, Arm] = ("A", "B") if self._coin.random() < 0.5 else ("B", "A")
         runs: list[FioRun] = []
-        leveled: list[FioRun] = []
         periods = []
-        is_short = seconds <= PROBE_SECONDS
         for arm in order:
             waits = self._waits(seconds, is_changed=arm == "B")
-            level = waits / self._factors(seconds)
-            periods.append(PeriodSeries(arm == "B", list(level)))
-            if leveled and self._looks_harmful(leveled[0], arm, level[discard:], is_short=is_short):
+            periods.append(PeriodSeries(arm == "B", list(waits)))
+            if runs and self._looks_harmful(runs[0], arm, waits[discard:]):
                 # inside a period, where the session ends at once
                 break
             runs.append(_make_run(arm, float(np.mean(waits[discard:]))))
-            leveled.append(_make_run(arm, float(np.mean(level[discard:]))))
         if len(runs) == 2:
-            self._harm.add_pair(_effect(leveled[0], leveled[1]), is_short=is_short)
+            self._harm.add_pair(_effect(runs[0], runs[1]))
         return Pair(index, 0, "".join(order), tuple(runs)), periods
 
     def _waits(self, seconds: int, *, is_changed: bool) -> Seconds:
@@ -216,19 +204,12 @@ class Simulation:
         self._now += seconds
         return np.exp(part + self._change * found)
 
-    def _factors(self, seconds: int) -> Seconds:
-        """What the load's own cycle makes of the latest seconds."""
-        if self._cycle is None:
-            return np.ones(seconds)
-        times = range(self._now - seconds + 1, self._now + 1)
-        return np.array([self._cycle.factor_at(float(at)) for at in times])
-
-    def _looks_harmful(self, first: FioRun, arm: Arm, counted: Seconds, *, is_short: bool) -> bool:
+    def _looks_harmful(self, first: FioRun, arm: Arm, counted: Seconds) -> bool:
         means = np.cumsum(counted) / np.arange(1, len(counted) + 1)
         for at in range(math.ceil(len(counted) / 2), len(counted)):
             effect = _effect(first, _make_run(arm, float(means[at - 1])))
-            if self._harm.look_ahead(effect, is_short=is_short) >= HARM_LEVEL:
-                self._harm.add_pair(effect, is_short=is_short)
+            if self._harm.look_ahead(effect) >= HARM_LEVEL:
+                self._harm.add_pair(effect)
                 self._now -= len(counted) - at
                 return True
         return False

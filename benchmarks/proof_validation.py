@@ -115,25 +115,26 @@ def check_live(load: str, effort: Effort) -> list[Finding]:
     others = [] if effort.is_quick else [one for one in live.EFFECTS if one not in (0.0, 0.10)]
     rows = [better, *(live.simulate(load, effect, fewer) for effect in others)]
     harm = live.simulate(load, 1 / 1.3 - 1, sessions)
-    found = [
-        share("live", "false gains, at most 5 %", load, round(nothing.gains * sessions), sessions, most=ERRORS),
-        share(
-            "live",
-            "+10 % found within 60 minutes, at least 90 %",
-            load,
-            round(better.gains * sessions),
-            sessions,
-            least=POWER,
-        ),
-        share(
-            "live",
-            "harm of 30 % withdrawn within 3 minutes, at least 90 %",
-            load,
-            round(harm.within_three_minutes * sessions),
-            sessions,
-            least=WITHDRAWN,
-        ),
-    ]
+    found = [share("live", "false gains, at most 5 %", load, round(nothing.gains * sessions), sessions, most=ERRORS)]
+    if load in live.STEADY:
+        found += [
+            share(
+                "live",
+                "+10 % found within 60 minutes, at least 90 %",
+                load,
+                round(better.gains * sessions),
+                sessions,
+                least=POWER,
+            ),
+            share(
+                "live",
+                "harm of 30 % withdrawn within 3 minutes, at least 90 %",
+                load,
+                round(harm.within_three_minutes * sessions),
+                sessions,
+                least=WITHDRAWN,
+            ),
+        ]
     effects = "+10 %" if effort.is_quick else "±5, ±10, ±20 %"
     for what, every in (("no effect", [nothing]), (effects, rows)):
         judged = sum(one.judged for one in every)

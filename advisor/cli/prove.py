@@ -79,15 +79,6 @@ def prove(
     period: Annotated[
         float | None, Option("--period", metavar="SECONDS", help="With --live: switch after this time. Default: 40.")
     ] = None,
-    baseline: Annotated[
-        float | None,
-        Option(
-            "--baseline",
-            metavar="SECONDS",
-            help="With --live: watch the traffic so long before anything is switched, to see whether it repeats. "
-            "Default: 300; none with --quick.",
-        ),
-    ] = None,
     tau: Annotated[
         float | None,
         Option(
@@ -182,9 +173,7 @@ def prove(
             }
         )
         return run_session(lambda: replay_session(replay), html, svg, as_json=as_json)
-    refuse_without_live(
-        {"--period": period, "--baseline": baseline, "--tau": tau, "--abort-if": abort_if, "--yes": yes}, is_live=live
-    )
+    refuse_without_live({"--period": period, "--tau": tau, "--abort-if": abort_if, "--yes": yes}, is_live=live)
     if live:
         session = make_live_session(
             names or (),
@@ -193,7 +182,6 @@ def prove(
                 "metrics": metrics or (),
                 "limits": abort_if or (),
                 "period": period,
-                "baseline": baseline,
                 "tau": tau,
                 "user": as_user,
                 "timeout": command_timeout,

@@ -42,7 +42,6 @@ def make_live_session(
             "--metric": live["metrics"],
             "--abort-if": live["limits"],
             "--period": live["period"],
-            "--baseline": live["baseline"],
             "--tau": live["tau"],
             "--as-user": live["user"],
             "--command-timeout": live["timeout"],

@@ -26,7 +26,6 @@ def choose_live(
     limits: Sequence[str] = (),
     period: float | None = None,
     tau: float | None = None,
-    baseline: float | None = None,
     user: str | None = None,
     timeout: float | None = None,
     directory: Path | None = None,
@@ -36,8 +35,7 @@ def choose_live(
 
     ``metrics`` are ``[NAME=]KIND:EXPRESSION`` of the kinds command, counter, prom and host; the first judges, the
     others must not get worse. ``limits`` are such as ``p99 > 20``: beyond them the change is withdrawn. ``period``
-    (40, or whole cycles of a load that repeats), ``baseline`` (300; for how long it is watched before), ``tau``
-    (measured) and ``timeout`` of a metric's command (10) are in seconds. Raises UsageError.
+    (40), ``tau`` (measured) and ``timeout`` of a metric's command (10) are in seconds. Raises UsageError.
     """
     parse_metrics(metrics, LIVE_KINDS)
     seconds = live.METRIC_SECONDS if timeout is None else timeout
@@ -51,8 +49,7 @@ def choose_live(
     return LiveOptions(
         metrics=tuple(metrics),
         limits=tuple(limits),
-        period_seconds=period,
-        baseline_seconds=baseline,
+        period_seconds=live.PERIOD_SECONDS if period is None else period,
         tau_seconds=tau,
         metric_timeout=seconds,
         user=user,

@@ -335,7 +335,6 @@ def _check_switchback(live: Switchback) -> list[FioRun]:
     _require_that(0 < period <= _FIGURE[1] and 0 <= discard < period, "its periods are not those of a session")
     _require_that(0 <= live.tau_seconds <= _FIGURE[1], f"{live.tau_seconds:g} s is no relaxation time")
     _require_that(0 <= live.harm <= _FIGURE[1], f"{live.harm:g} is no E of a test")
-    _require_that(len(live.baseline) <= MAX_RUNS, f"{len(live.baseline)} seconds before the start are too many")
     return [run for pair in live.probes for run in pair.runs]
 
 

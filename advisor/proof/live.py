@@ -1,21 +1,20 @@
 """`prove --live`: a value is switched under the traffic that is there, and no load is made.
 
-First the traffic is only watched: whether it repeats, and whether the figure measures anything. Short pairs follow:
-they show large harm soon, and how long an effect takes to appear. Then pairs of periods in the order of a fair coin,
-each second checked against the user's limits and for harm. The transaction that holds the arms, with its journal and
+Short pairs come first: they show large harm soon, whether the figure measures anything, and how long an effect takes
+to appear. Then pairs of periods in the order of a fair coin, each second checked against the user's limits and for
+harm. The transaction that holds the arms, with its journal and
 watchdog, is the one of every other proof.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -34,7 +33,6 @@ from advisor.proof.host_metrics import DISK_METRICS, NETWORK_METRICS, PRESSURE_M
 from advisor.proof.identity import read_identity
 from advisor.proof.interrupt import Stop, caught_signals
 from advisor.proof.live_source import Limit, LiveClock, LiveSource, figure_of, parse_limits
-from advisor.proof.load_cycle import LoadCycle, find_cycle, level_figures
 from advisor.proof.metrics import Metric, RunFigures
 from advisor.proof.own_command import LIVE_KINDS, LIVE_WORKLOAD, CommandMetric, OwnCommand, parse_metrics
 from advisor.proof.profile import ProfileToggle, live_changes, require_changes
@@ -67,7 +65,6 @@ from advisor.proof.switchback import (
     compare_figures,
     discard_for,
     estimate_tau,
-    usual_differences,
 )
 from advisor.proof.target import MeasuredTarget
 from advisor.transaction.journal import Store
@@ -78,14 +75,6 @@ from advisor.tunables.catalogue import is_slow
 
 PERIOD_SECONDS: Final = 40.0
 LEAST_PERIOD, MOST_PERIOD = 10.0, 3600.0
-BASELINE_SECONDS: Final = 300.0
-LEAST_BASELINE, MOST_BASELINE = 60.0, 900.0
-BASELINE_SHARE: Final = 0.25
-"""Of a budget: one that has no room for it begins with the short pairs."""
-STRETCH: Final = 1.5
-"""How much longer a session may take whose periods hold whole cycles of the load."""
-FEWEST_PAIRS: Final = 8
-"""Of such periods; with room for fewer the usual ones are taken."""
 SUSPENDED_SECONDS: Final = 5.0
 """Between two readings: nothing was checked meanwhile, and the period is not counted."""
 TICK_SECONDS: Final = 1.0
@@ -104,13 +93,12 @@ NO_FIGURES: Final = RunFigures(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0.0, 
 
 
 class LiveOptions(msgspec.Struct, frozen=True):
-    """What the user chose: ``metrics`` and ``limits`` as written, seconds of a period and of the time watched before
-    (None: what suits), tau where it is known, and the seconds after which a metric's command counts as hung."""
+    """What the user chose: ``metrics`` and ``limits`` as written, seconds of a period, tau where it is known, and the
+    seconds after which a metric's command counts as hung."""
 
     metrics: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
-    period_seconds: float | None = None
-    baseline_seconds: float | None = None
+    period_seconds: float = PERIOD_SECONDS
     tau_seconds: float | None = None
     metric_timeout: float = METRIC_SECONDS
     user: str | None = None
@@ -129,9 +117,6 @@ class LivePlan(msgspec.Struct, frozen=True):
     periods: int
     switchback: Switchback
     seconds: float
-    baseline_seconds: float
-    may_stretch: bool
-    """Whether periods become whole cycles of a load that repeats."""
 
 
 Consent = Callable[[LivePlan], None]
@@ -167,24 +152,6 @@ class SteadyClock:
         self._stop.sleep(seconds)
 
 
-class WatchedTraffic(NamedTuple):
-    """What was read before anything was switched: seconds since it began, each with the figures; ``began`` is of the
-    session's clock."""
-
-    began: float
-    seen: Sequence[tuple[float, Mapping[str, float | None]]]
-
-    def figures_of(self, metric: str) -> tuple[tuple[float, float | None], ...]:
-        return tuple((at, figures.get(metric)) for at, figures in self.seen)
-
-
-class Period(NamedTuple):
-    """One period: as it was counted, and with each reading less the load's own cycle, for the test for harm."""
-
-    counted: FioRun
-    leveled: FioRun
-
-
 class LiveConductor(Conductor):
     """Runs one session of two arms under live traffic."""
 
@@ -200,8 +167,6 @@ class LiveConductor(Conductor):
         source: LiveSource,
         clock: LiveClock,
         limits: Sequence[Limit],
-        baseline: WatchedTraffic,
-        cycles: Mapping[str, LoadCycle],
     ) -> None:
         super().__init__(host, NOWHERE, toggle, settings, session, process, stop, progress, None)
         self._toggle = toggle
@@ -217,13 +182,8 @@ class LiveConductor(Conductor):
         assert command is not None
         # A server is asked at the end of a period: within one there is no figure.
         self._asked_late = {one.name for one in command.metrics if one.kind == "prom"}
-        self._harm = {
-            one.name: HarmTest(usual_differences(level_figures(baseline.figures_of(one.name), cycles.get(one.name))))
-            for one in self._judged
-        }
+        self._harm = {one.name: HarmTest() for one in self._judged}
         self._series: list[PeriodSeries] = []
-        self._baseline = baseline
-        self._cycles = cycles
         self._began = clock.now()
 
     @property
@@ -300,26 +260,22 @@ class LiveConductor(Conductor):
     def _measure_pair(self, index: int, attempt: int, seconds: float, discard: float, runs: list[FioRun]) -> Pair:
         order: Sequence[Arm] = ("A", "B") if self.coin.getrandbits(1) else ("B", "A")
         self._series = []
-        leveled: list[FioRun] = []
         for arm in order:
-            period = self._measure_period(arm, seconds, discard, leveled[0] if leveled else None)
-            runs.append(period.counted)
-            leveled.append(period.leveled)
+            runs.append(self._measure_period(arm, seconds, discard, runs[0] if runs else None))
         is_whole = not any(run.lamps for run in runs)
         for metric in self._judged if is_whole else ():
-            effect = _effect_of(metric, leveled[0], leveled[1])
+            effect = _effect_of(metric, runs[0], runs[1])
             if effect is not None:
-                self._harm[metric.name].add_pair(effect, is_short=seconds <= PROBE_SECONDS)
+                self._harm[metric.name].add_pair(effect)
         self._check_harm({name: test.evidence for name, test in self._harm.items()})
         return Pair(index, attempt, "".join(order), tuple(runs), contaminated=not is_whole)
 
-    def _measure_period(self, arm: Arm, seconds: float, discard: float, other: FioRun | None) -> Period:
+    def _measure_period(self, arm: Arm, seconds: float, discard: float, other: FioRun | None) -> FioRun:
         """One period: the arm is activated, each second read and checked, what was discarded is not counted."""
         self.arms.place(arm)
         began = seen_until = self._clock.now()
         self._source.read_since(self._clock)
         sums: dict[str, tuple[float, float]] = {}
-        level_sums: dict[str, tuple[float, float]] = {}
         series: list[float | None] = []
         seen: list[tuple[float, Reading]] = []
         claimed = self._judged[0].name
@@ -333,37 +289,25 @@ class LiveConductor(Conductor):
             if now - seen_until > SUSPENDED_SECONDS:
                 lamps = (SUSPENDED,)
             seen.append((now - began, reading))
-            level = self._level_reading(reading, now)
-            series.append(figure_of(level.get(claimed)))
+            series.append(figure_of(reading.get(claimed)))
             if seen_until >= began + discard - TICK_SECONDS / 2:
                 _add_reading(sums, reading)
-                _add_reading(level_sums, level)
             seen_until = now
             is_late = seen_until - began - discard >= (seconds - discard) / 2
             if is_late and other is not None and not lamps and not other.lamps:
-                second = self._make_run(arm, began, seconds - discard, level_sums, number=-1)
-                self._look_ahead(other, second, is_short=seconds <= PROBE_SECONDS)
+                self._look_ahead(other, self._make_run(arm, began, seconds - discard, sums, number=-1))
         if seconds > PROBE_SECONDS:
             # A server's own period is longer than a short one.
             asked = self._source.read_period(seconds - discard)
             self._check_limits(asked, arm)
             sums |= asked
-            level_sums |= asked
         self._toggle.require_unchanged()
         run = self._make_run(arm, began, seconds - discard, sums, number=len(self.measurer.raw), lamps=lamps)
         self.measurer.raw[run.number] = json.dumps(
             [{"at": at, **{name: figure_of(pair) for name, pair in reading.items()}} for at, reading in seen]
         )
         self._series.append(PeriodSeries(arm == "B", series))
-        return Period(run, self._make_run(arm, began, seconds - discard, level_sums, number=-1, lamps=lamps))
-
-    def _level_reading(self, reading: Reading, now: float) -> Reading:
-        """Each figure less what the load's own cycle makes of it at this time."""
-        at = now - self._baseline.began
-        return {
-            name: (over / self._cycles[name].factor_at(at), under) if name in self._cycles else (over, under)
-            for name, (over, under) in reading.items()
-        }
+        return run
 
     def _make_run(
         self, arm: Arm, began: float, seconds: float, sums: Reading, *, number: int, lamps: tuple[str, ...] = ()
@@ -382,13 +326,13 @@ class LiveConductor(Conductor):
                     ended="limit",
                 )
 
-    def _look_ahead(self, first: FioRun, second: FioRun, *, is_short: bool) -> None:
+    def _look_ahead(self, first: FioRun, second: FioRun) -> None:
         """The test for harm on the pair under way, as if it ended now."""
         found = {}
         for metric in self._judged:
             effect = None if metric.name in self._asked_late else _effect_of(metric, first, second)
             if effect is not None:
-                found[metric.name] = self._harm[metric.name].look_ahead(effect, is_short=is_short)
+                found[metric.name] = self._harm[metric.name].look_ahead(effect)
         self._check_harm(found)
 
     def _check_harm(self, found: Mapping[str, float]) -> None:
@@ -519,35 +463,8 @@ def _disks_of(host: Host, plan: Plan) -> tuple[str, ...]:
 _STACKED: Final = lazy_regex(r"(?:loop|ram|zram|dm-|md|sr|nbd|fd)[0-9]")
 
 
-def base_period(options: LiveOptions) -> float:
-    """Seconds of a period, as long as nothing is known of the load."""
-    return PERIOD_SECONDS if options.period_seconds is None else options.period_seconds
-
-
-def _baseline_seconds(options: LiveOptions, settings: Settings, claimed: CommandMetric) -> float:
-    """How long the traffic is watched first: as asked; not where there is little time, nor where no second has a
-    figure. Raises UsageError."""
-    asked = options.baseline_seconds
-    if asked is not None and asked and not LEAST_BASELINE <= asked <= MOST_BASELINE:
-        raise UsageError(f"--baseline {asked:g}: expected 0, or {LEAST_BASELINE:g} to {MOST_BASELINE:g} s")
-    if claimed.kind == "prom":
-        return 0.0
-    if asked is not None:
-        return asked
-    budget = settings.budget_seconds
-    is_short = settings.mode == "quick" or (budget is not None and BASELINE_SHARE * budget < BASELINE_SECONDS)
-    if is_short:
-        return 0.0
-    try:
-        # Of long periods there may be no room for both.
-        plan_periods(MODES[settings.mode], settings, base_period(options), BASELINE_SECONDS)
-    except RefusedError:
-        return 0.0
-    return BASELINE_SECONDS
-
-
 def _make_switchback(options: LiveOptions, limits: Sequence[Limit]) -> Switchback:
-    period = base_period(options)
+    period = options.period_seconds
     if not LEAST_PERIOD <= period <= MOST_PERIOD:
         raise UsageError(f"--period {period:g}: expected {LEAST_PERIOD:g} to {MOST_PERIOD:g} s")
     tau = ASSUMED_TAU if options.tau_seconds is None else options.tau_seconds
@@ -600,14 +517,13 @@ def prove_live(
             plan_profiles(host, [asked], values, runtime_only=True, store=kept, facts=scan(host), foresees=False)
         )
         require_changes(plan, profile)
-        require_switchable(plan, profile, base_period(options))
+        require_switchable(plan, profile, options.period_seconds)
         disks = _disks_of(host, plan)
         metrics, judged = _choose_metrics(host, plan, options, disks)
         limits = parse_limits(options.limits, metrics)
         switchback = _make_switchback(options, limits)
         mode = MODES[settings.mode]
-        watched = _baseline_seconds(options, settings, metrics[0])
-        schedule = plan_periods(mode, settings, switchback.period_seconds, watched)
+        schedule = plan_periods(mode, settings, switchback.period_seconds)
         periods = 2 * (PROBE_PAIRS + schedule.pairs)
         consent(
             LivePlan(
@@ -619,8 +535,6 @@ def prove_live(
                 periods,
                 switchback,
                 schedule.predicted_seconds,
-                watched,
-                bool(watched) and options.period_seconds is None,
             )
         )
         live = OwnCommand(
@@ -634,18 +548,6 @@ def prove_live(
             source = LiveSource(host, live, disks, process, stop)
             _try_out(source, clock, limits, switchback)
             progress(ProgressEvent("plan", 0, schedule.pairs, schedule.predicted_seconds))
-            if watched:
-                progress(ProgressEvent("baseline", 0, schedule.pairs, schedule.predicted_seconds))
-            baseline = _watch_traffic(source, clock, limits, watched, metrics[0].name)
-            cycles = _find_cycles(baseline, metrics[:judged])
-            cycle = cycles.get(metrics[0].name)
-            if cycle is not None:
-                switchback = msgspec.structs.replace(switchback, cycle_seconds=round(cycle.seconds, 2))
-                if options.period_seconds is None:
-                    schedule = stretch_periods(schedule, cycle, mode, settings, watched)
-                    switchback = msgspec.structs.replace(switchback, period_seconds=schedule.seconds_per_run)
-                say(f"the traffic repeats every {cycle.seconds:.3g} s: periods of {switchback.period_seconds:g} s")
-            switchback = msgspec.structs.replace(switchback, baseline=baseline.figures_of(metrics[0].name))
             session = Session(
                 subject=subject,
                 schedule=schedule,
@@ -662,12 +564,11 @@ def prove_live(
                 values=tuple(ArmSetting(one.tunable, one.before, one.after, one.why) for one in plan.changes),
                 live=switchback,
             )
-            left = None if settings.budget_seconds is None else settings.budget_seconds - watched
             with run_trial(host, plan, kept) as running:
                 return LiveConductor(
                     host,
                     LiveToggle(running, profile),
-                    msgspec.structs.replace(settings, keep_if_gain=False, budget_seconds=left),
+                    msgspec.structs.replace(settings, keep_if_gain=False),
                     session,
                     process,
                     stop,
@@ -675,49 +576,13 @@ def prove_live(
                     source,
                     clock,
                     limits,
-                    baseline,
-                    cycles,
                 ).run()
 
 
-def stretch_periods(usual: Schedule, cycle: LoadCycle, mode: Mode, settings: Settings, watched: float) -> Schedule:
-    """Periods of whole cycles of the load; the usual ones, where too few of those fit to be judged."""
-    with contextlib.suppress(RefusedError):
-        found = plan_periods(mode, settings, cycle.whole_cycles(PERIOD_SECONDS), watched)
-        if found.pairs >= FEWEST_PAIRS:
-            return found
-    return usual
-
-
-def plan_periods(mode: Mode, settings: Settings, period: float, watched: float) -> Schedule:
-    """The pairs that fit: of longer periods than usual, what a session may take that is stretched."""
-    fixed = watched + 2 * PROBE_PAIRS * PROBE_SECONDS
-    budget = settings.budget_seconds
-    if period > PERIOD_SECONDS and watched:
-        usual = make_live_schedule(mode, PERIOD_SECONDS, fixed=fixed)
-        budget = min(STRETCH * usual.predicted_seconds, math.inf if budget is None else budget)
-    return make_live_schedule(mode, period, fixed=fixed, budget_seconds=budget)
-
-
-def _watch_traffic(
-    source: LiveSource, clock: LiveClock, limits: Sequence[Limit], seconds: float, claimed: str
-) -> WatchedTraffic:
-    """Read each second with nothing switched. Raises RefusedError where a limit is exceeded, or nothing is measured."""
-    began = clock.now()
-    seen: list[tuple[float, Mapping[str, float | None]]] = []
-    while (now := clock.now()) < began + seconds - _ROUNDING:
-        clock.sleep(max(0.0, min(began + seconds, began + (len(seen) + 1) * TICK_SECONDS) - now))
-        reading = source.read_since(clock)
-        _refuse_exceeded(limits, reading)
-        seen.append((clock.now() - began, {name: figure_of(pair) for name, pair in reading.items()}))
-    if seen and not any(figures.get(claimed) for _, figures in seen):
-        raise RefusedError(f"{claimed} measures nothing: no figure above 0 within {seconds:g} s", hint=IDLE_HINT)
-    return WatchedTraffic(began, seen)
-
-
-def _find_cycles(baseline: WatchedTraffic, metrics: Sequence[CommandMetric]) -> dict[str, LoadCycle]:
-    found = {one.name: find_cycle(baseline.figures_of(one.name)) for one in metrics}
-    return {name: cycle for name, cycle in found.items() if cycle is not None}
+def plan_periods(mode: Mode, settings: Settings, period: float) -> Schedule:
+    """Return the pairs that fit, of periods of so many seconds, after the short ones. Raises RefusedError."""
+    fixed = 2 * PROBE_PAIRS * PROBE_SECONDS
+    return make_live_schedule(mode, period, fixed=fixed, budget_seconds=settings.budget_seconds)
 
 
 def _try_out(source: LiveSource, clock: LiveClock, limits: Sequence[Limit], live: Switchback) -> None:

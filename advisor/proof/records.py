@@ -136,8 +136,6 @@ class Switchback(msgspec.Struct, frozen=True):
     An effect is taken to appear within ``tau_seconds`` (to 63 %): given, measured on the ``probes`` (short pairs at the
     start, judged for harm alone), or assumed where none of them showed an effect. ``limits`` are the user's, as
     written; ``withdrawn`` says why the change was withdrawn early, ``harm`` is the largest E of the test for a loss.
-    ``baseline`` are the claimed figures of each second before anything was switched, each with its time;
-    ``cycle_seconds`` is the length of the cycle that they showed, by which ``harm`` compares figures.
     """
 
     period_seconds: float
@@ -148,8 +146,6 @@ class Switchback(msgspec.Struct, frozen=True):
     probes: tuple[Pair, ...] = ()
     harm: float = 1.0
     withdrawn: str | None = None
-    baseline: tuple[tuple[float, float | None], ...] = ()
-    cycle_seconds: float | None = None
 
 
 class Session(msgspec.Struct, frozen=True):

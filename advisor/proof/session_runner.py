@@ -36,7 +36,7 @@ from advisor.proof.workloads import Pattern, get_workload
 SEQUENCE_RUNS = 8
 MAX_HOLD_RUNS = 60
 
-Stage = Literal["plan", "scratch", "baseline", "warm-up", "probe", "pair", "round", "block", "hold", "restore"]
+Stage = Literal["plan", "scratch", "warm-up", "probe", "pair", "round", "block", "hold", "restore"]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

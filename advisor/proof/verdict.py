@@ -664,11 +664,6 @@ def _live_notes(session: Session, live: Switchback) -> list[str]:
         f"nothing was run: the traffic that was there judged. Harm was looked for all the time, E reached"
         f" {live.harm:.1f} of {HARM_LEVEL:g}" + (f"; limits: {', '.join(live.limits)}" if live.limits else "")
     )
-    if live.cycle_seconds is not None:
-        notes.append(
-            f"before anything was switched the traffic was seen to repeat every {live.cycle_seconds:.3g} s: "
-            "harm was looked for in figures less that cycle"
-        )
     pairs = counted_pairs(session)
     for claim in session.subject.claims:
         left = len(pairs) - len(make_sample(pairs, claim.workload, session.subject.metric_of(claim)).effects)

@@ -21,10 +21,6 @@ def consent_lines(plan: LivePlan) -> Iterable[str]:
         f"at most {plan.periods} times within {format_duration(plan.seconds)}: short periods first, then "
         f"{back.period_seconds:g} s each, in random order."
     )
-    if plan.baseline_seconds:
-        yield f"Before that the traffic is only watched, for {format_duration(plan.baseline_seconds)}."
-    if plan.may_stretch:
-        yield "If it repeats, periods become whole cycles of it, and all may take half as long again."
     names = [
         clean(one.name + (f" [{one.unit}]" if one.unit else "")) + f" ({BETTER[one.better]})" for one in plan.metrics
     ]

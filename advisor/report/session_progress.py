@@ -77,8 +77,6 @@ def stage_words(event: ProgressEvent, before: ProgressEvent | None = None, block
             return "filling the scratch file"
         case "warm-up":
             return "warming up"
-        case "baseline":
-            return "watching the traffic before anything is switched"
         case "probe":
             return f"short pair {event.pair} of {PROBE_PAIRS}"
         case "hold":

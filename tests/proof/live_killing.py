@@ -59,7 +59,7 @@ class KilledSession:
         host = CountingHost(live_host(), self.count_moment)
         wanted = zip(NAMES, wanted_values(read_values()), strict=True)
         asked = load_one(tuple(f"sysctl:{name}={value}" for name, value in wanted))
-        options = LiveOptions((f"p99=command:{self._figure}:lower",), baseline_seconds=0, metric_timeout=METRIC_SECONDS)
+        options = LiveOptions((f"p99=command:{self._figure}:lower",), metric_timeout=METRIC_SECONDS)
         settings = Settings(seed=3, mode="quick")
         with contextlib.suppress(AdvisorError):
             prove_live(host, asked, {}, settings, options, consent=lambda _: None, store=self._store, clock=self)

@@ -77,7 +77,7 @@ class World:
 
     def prove(self, *, settings: Settings | None = None, words: tuple[str, ...] = (), **options: object) -> Proof:
         """One session; ``options`` are those of `LiveOptions`."""
-        chosen = {"metrics": ("host:disk-wait",), "baseline_seconds": 0.0, **options}
+        chosen = {"metrics": ("host:disk-wait",), **options}
         return prove_live(
             self.host,
             self.asked_for(words),
