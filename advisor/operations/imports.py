@@ -68,8 +68,7 @@ def _with_writers(found: Imported, host: Host) -> Imported:
         write = overriding_write(boot, one.tunable, one.value or "", path) if one.tunable in names else None
         if write is None or write.value is None or write.file == one.file:
             return one
-        note = f"{write.place} sets {write.value} {write.acts}: {write.change}"
-        return msgspec.structs.replace(one, note=f"{one.note}; {note}" if one.note else note)
+        return msgspec.structs.replace(one, note="; ".join(filter(None, (one.note, write.sentence))))
 
     return msgspec.structs.replace(found, settings=tuple(map(noted, found.settings)))
 

@@ -276,9 +276,7 @@ def _find_override(target: PlanTarget, observed: ObservedTarget, facts: Facts) -
         return None
     if observed.combined is None or _is_satisfied(write.value, observed.combined, target.sense):
         return None
-    return (
-        f"{write.writer} sets it to {write.value} ({write.place}) {write.acts}: {write.change}, or use --runtime-only"
-    )
+    return f"{write.sentence}, or use --runtime-only"
 
 
 def _is_later(path: str, ours: str) -> bool:
@@ -314,9 +312,7 @@ def _make_change(target: PlanTarget, observed: ObservedTarget, facts: Facts, *, 
     persist = None if isinstance(observed.edit, Missing) or runtime_only else observed.edit.path
     write = overriding_write(facts, target.tunable, observed.combined, persist)
     if write is not None and persist is not None:
-        said = "" if write.value is None else f" to {write.value}"
-        where = "" if write.file is None else f" ({write.place})"
-        note = f"{write.writer} sets it{said} {write.acts}{where}: {write.change}"
+        note = write.sentence
     return Change(
         tunable=target.tunable,
         before=observed.live,

@@ -70,8 +70,7 @@ def find_boot_drift(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:
     for name, (record, change) in sorted(kept.items()):
         write = overriding_write(found, name, change.after, change.persist)
         if write is not None and write.value is not None and write.word != change.last_word:
-            reason = f"{write.writer} sets it {write.acts} ({write.place}): {write.change}"
-            drifted.append(Drift(record.id, name, change.after, write.value, reason))
+            drifted.append(Drift(record.id, name, change.after, write.value, write.sentence))
     return tuple(drifted)
 
 

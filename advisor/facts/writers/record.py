@@ -54,6 +54,13 @@ class Write(msgspec.Struct, frozen=True):
             return self.writer
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
+    @property
+    def sentence(self) -> str:
+        """Who sets it to what, when and where, and how to change it there."""
+        value = "" if self.value is None else f" to {self.value}"
+        where = "" if self.file is None else f" ({self.place})"
+        return f"{self.writer} sets it{value} {self.acts}{where}: {self.change}"
+
 
 class Place(msgspec.Struct, frozen=True):
     """What a reader of files found: a tunable, its value, and where. ``by``: the writer, where a row has several."""
