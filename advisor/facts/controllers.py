@@ -29,19 +29,39 @@ STORCLI: Final = (
 SHOW: Final = ("/call", "show", "all", "J", "nolog")
 SHOW_VOLUMES: Final = ("/call/vall", "show", "all", "J", "nolog")
 SSACLI: Final = ("ssacli", "ctrl", "all", "show", "config", "detail")
+_HOSTS: Final = "/sys/class/scsi_host"
+_TOOLS_BY_DRIVER: Final = {
+    **{"megaraid_sas": "storcli or perccli", "aacraid": "arcconf", "arcmsr": "areca's cli64"},
+    **dict.fromkeys(("hpsa", "smartpqi"), "ssacli"),
+    **dict.fromkeys(("3w-9xxx", "3w-sas", "3w-xxxx"), "tw_cli"),
+}
+"""Drivers of RAID controllers alone, by the kernel's names, and the tool that tells of them."""
 _DEADLINE_SECONDS: Final = 20.0
 _PREFIX: Final = {"storcli": "c", "tw_cli": "tw", "ssacli": "slot"}
 
 
 def read_controllers(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:
-    """Controllers by tool and number; none where no tool is installed. Why one could not be asked is noted."""
+    """Controllers by tool and number; none where no tool is installed. Why one could not be asked is noted, also where
+    the kernel has a controller and no tool answers."""
     found = (*_read_storcli(host, unknown), *_read_tw_cli(host, unknown))
     text = _run_tool(host, SSACLI, unknown)
-    if not text:
-        return found
-    from advisor.facts.ssacli import parse_ssacli
+    if text:
+        from advisor.facts.ssacli import parse_ssacli
 
-    return (*found, *parse_ssacli(text))
+        found = (*found, *parse_ssacli(text))
+    if not found:
+        _note_unasked(host, unknown)
+    return found
+
+
+def _note_unasked(host: Host, unknown: Unknowns) -> None:
+    """Note a RAID controller of which no tool tells: its volumes, drives, cache and battery are unknown, not well."""
+    drivers = (host.read(f"{_HOSTS}/{name}/proc_name") for name in host.names(_HOSTS))
+    known = sorted({one for one in drivers if isinstance(one, str) and one in _TOOLS_BY_DRIVER})
+    for driver in known:
+        unknown.note(
+            "controllers", f"driver {driver} has a RAID controller, and {_TOOLS_BY_DRIVER[driver]} is not there"
+        )
 
 
 def controller_arrays(controllers: Iterable[Controller], disks: Iterable[Disk]) -> tuple[Array, ...]:

@@ -14,11 +14,12 @@ from advisor.facts.host_facts import scan
 from advisor.facts.ssacli import parse_ssacli
 from advisor.facts.storcli import parse_storcli, parse_storcli_volumes, with_details
 from advisor.facts.tw_cli import parse_tw_cli_controllers, parse_tw_cli_units
-from advisor.facts.unknown import Unknowns
+from advisor.facts.unknown import Unknown, Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
 from advisor.limits.paths import limits_of
 from advisor.planning.devices import explain_none_chosen, select_arrays
 from advisor.profiles.profile import Wanted
+from advisor.rules.judged import count_judged
 from advisor.snapshot.archive import capture_host, open_snapshot
 from tests.cases import read_cases
 from tests.rules.build import disk, facts
@@ -175,6 +176,25 @@ def read(host: Host) -> tuple[tuple[Controller, ...], dict[str, str]]:
 
 def test_a_host_without_tools() -> None:
     assert read(recorded()) == ((), {})
+
+
+@pytest.mark.parametrize(
+    ("driver", "tool"),
+    [("megaraid_sas", "storcli"), ("smartpqi", "ssacli"), ("3w-9xxx", "tw_cli"), ("ahci", None), ("mpt3sas", None)],
+)
+def test_a_controller_that_no_tool_tells_of_is_unknown(driver: str, tool: str | None) -> None:
+    host = Host(MemoryFiles({"/sys/class/scsi_host/host0/proc_name": f"{driver}\n".encode()}), RecordedCommands({}))
+    found, unknown = read(host)
+    assert (found, list(unknown)) == ((), ["controllers"] if tool else [])
+    assert (tool or "") in unknown.get("controllers", "")
+    asked = Host(host.files, RecordedCommands({("storcli64", *SHOW): Completed(0, storcli(), "")}))
+    assert read(asked)[1] == {}
+
+
+def test_without_its_tool_the_rules_of_a_controller_are_not_judged() -> None:
+    judged = count_judged(facts(unknown=(Unknown("controllers", "no tool"),)), ())
+    assert judged.unread == ("controllers",)
+    assert judged.of - judged.rules > 0
 
 
 def test_tools_are_asked_in_the_order_of_their_controllers(tmp_path: Path) -> None:
