@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from advisor.rules.remedy import PlanProfile
 from tests.cases import cases
 from tests.cli.inside import call_inside
 from tests.golden import assert_golden
+from tests.schemas import judge as by_schema
 from tests.serving_hosts import serving_host
 
 LAB = Path(__file__).parents[2] / "docs/examples/lab.tar.gz"
@@ -135,7 +135,7 @@ def test_exit_codes(text: str, code: int, tmp_path: Path) -> None:
     article.write_text(text)
     done = call_inside("judge", str(article), "--snapshot", str(LAB), "--json")
     assert done.returncode == code
-    document = json.loads(done.stdout)
+    document = by_schema(done.stdout, code)
     assert document["schema"] == "advisor.judge/1"
     assert len(document["lines"]) + document["passed_over"] == len(text.splitlines())
 
