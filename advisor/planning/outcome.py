@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from advisor.facts.host_facts import Facts, scan
-from advisor.host import Host, PutFile, Step, WriteFile
+from advisor.host import Host, PutFile, SetMtu, Step, WriteFile
 from advisor.host.would_be import after_steps
 from advisor.planning.records import Foreseen, Plan
 from advisor.rules.difference import EarlierScan, compare_findings
@@ -13,13 +14,15 @@ from advisor.rules.finding import SEVERITIES, Finding, finding_devices
 from advisor.rules.registry import judge
 from advisor.tunables.sysctl import Sysctl, sysctl_path
 
+_ON_TOP: Final = ("vlan", "macvlan", "macvtap", "ipvlan", "ipvtap")
+
 
 def foresee(host: Host, facts: Facts, plan: Plan) -> tuple[Foreseen, ...]:
     """Return the findings that ``host``, of which ``facts`` were read, would newly have after ``plan``, or have in a
     higher severity, for further devices or for further keys; gravest first, then by id. Changes nothing."""
     if not (plan.changes or plan.files):
         return ()
-    before, after = judge(facts), judge(scan(after_steps(host, _list_steps(plan))))
+    before, after = judge(facts), judge(scan(after_steps(host, list_steps(plan, facts))))
     difference = compare_findings(EarlierScan("", None, None, before), after)
     keys = [one.tunable.removeprefix("sysctl:") for one in plan.changes if one.tunable.startswith("sysctl:")]
     named = _named_keys(before, keys)
@@ -37,8 +40,10 @@ def _named_keys(findings: Iterable[Finding], keys: Sequence[str]) -> set[tuple[s
     return {(identity, key) for identity, text in texts for key in keys if key in text}
 
 
-def _list_steps(plan: Plan) -> Iterator[Step]:
-    """The steps of a plan; writing one of two units of a limit sets the other to 0."""
+def list_steps(plan: Plan, facts: Facts) -> Iterator[Step]:
+    """Return the steps of a plan, and what the kernel does along with them: writing one of two units of a limit sets
+    the other to 0, ports follow the MTU of their bond, and a link on top of another has at most its MTU."""
+    yield from (SetMtu(link, mtu) for link, mtu in _following_mtus(plan, facts).items())
     for change in plan.changes:
         twin = Sysctl(change.tunable.removeprefix("sysctl:")).twin if change.tunable.startswith("sysctl:") else None
         if twin is not None and change.after != "0":
@@ -46,3 +51,20 @@ def _list_steps(plan: Plan) -> Iterator[Step]:
         yield from change.steps
     for file in plan.files:
         yield PutFile(file.path, file.after)
+
+
+def _following_mtus(plan: Plan, facts: Facts) -> dict[str, int]:
+    """Return the MTUs that the kernel gives to other links (bond_change_mtu, vlan_device_event)."""
+    planned = {step.link: step.mtu for change in plan.changes for step in change.steps if isinstance(step, SetMtu)}
+    kinds = {link.name: link.kind for link in facts.links}
+    found = {
+        port.name: planned[upper]
+        for port in facts.links
+        for upper in port.upper
+        if upper in planned and kinds.get(upper) in ("bond", "team") and port.name not in planned
+    }
+    for link in facts.links if planned else ():
+        below = [{**found, **planned}[lower] for lower in link.lower if lower in found or lower in planned]
+        if link.kind in _ON_TOP and link.mtu is not None and below and link.mtu > min(below):
+            found[link.name] = min(below)
+    return {name: mtu for name, mtu in found.items() if name not in planned}

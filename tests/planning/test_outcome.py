@@ -28,12 +28,13 @@ from advisor.host.would_be import after_steps
 from advisor.operations.prove import keep_gain
 from advisor.operations.transactions import apply_profiles
 from advisor.planner import plan_profiles
+from advisor.planning.outcome import list_steps
 from advisor.planning.records import Plan, plan_document
 from advisor.profiles.requested import load_requested
 from advisor.proof.verdict import decide_session
 from advisor.transaction.journal import Store
 from tests.cases import cases
-from tests.planning.system import host, planned, system
+from tests.planning.system import ETH0, LOOPBACK, Link, host, planned, system
 from tests.proof.sessions import session
 from tests.report.test_proof import pairs
 from tests.serving_hosts import UNITS, serving_host
@@ -126,6 +127,20 @@ def test_the_facts_hold_the_values_and_the_host_is_as_it_was(tmp_path: Path) -> 
     mtus = [{one.name: one.mtu for one in facts.links}["eth1"] for facts in (before, after)]
     assert mtus == [1500, 9000]
     assert [facts.sysctl["net.core.rmem_max"] for facts in (before, after)] == ["4194304", "8388608"]
+
+
+def test_what_the_kernel_does_along_with_an_mtu(tmp_path: Path) -> None:
+    """Ports follow their bond; what is on top of a link has at most its MTU."""
+    bond = Link("bond0", "bond", mtu=9000, on=("eth1", "eth2"))
+    ports = [Link(name, mtu=9000, node=0) for name in ("eth1", "eth2")]
+    here = system(tmp_path, (LOOPBACK, ETH0, *ports, bond, Link("bond0.7", "vlan", mtu=9000, on=("bond0",))))
+    plan = planned(tmp_path, "link:bond0:mtu=4000")
+    after = scan(after_steps(here, list_steps(plan, scan(here))))
+    assert {one.name: one.mtu for one in after.links} == {
+        **{"lo": 65536, "eth0": 1500},
+        **dict.fromkeys(("eth1", "eth2", "bond0", "bond0.7"), 4000),
+    }
+    assert plan.foreseen == ()
 
 
 def _apply(where: Path, **options: Any) -> Plan:
