@@ -11,7 +11,7 @@ import importlib
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from pkgutil import walk_packages
 
@@ -19,6 +19,8 @@ DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
 from advisor import rules  # noqa: E402
+from advisor.facts.settings import CAUTIONS  # noqa: E402
+from advisor.host.package_data import read_sections  # noqa: E402
 from advisor.planning.devices import only_words  # noqa: E402
 from advisor.profiles.profile import Profile, Wanted, load, profile_paths, shipped_directory  # noqa: E402
 from advisor.report.profile_words import GUARDS, TOGGLES, fill_template, parameter_words, proof_words, wanted_value  # noqa: E402
@@ -65,6 +67,7 @@ def pages() -> dict[Path, str]:
     found[DOCS / "tunables.md"] = tunables_page()
     found[DOCS / "picture.svg"] = example_picture()
     found[DOCS / "contradictions.md"] = contradictions_page()
+    found[DOCS / "advice.md"] = advice_page()
     found[DOCS / "rules.md"] = rules_page()
     found[DOCS / "commands.md"] = command_page(GENERATED, {page: heading(DOCS / page, found) for page in MORE.values()})
     found.update({DOCS / "systems" / f"{system}-cases.md": cases_page(system) for system in SYSTEMS})
@@ -357,6 +360,23 @@ def _rule(row: Row, names: Mapping[str, str]) -> tuple[str, ...]:
         f"{severity}: {', '.join(GROUND_WORDS[ground] for ground in grounds(row))}",
         ", ".join((*(names[source] for source in row.rule.sources), *disputed)),
     )
+
+
+def advice_page() -> str:
+    """The page of advice: its written part as it is, then the tables of all that harms."""
+    written = (DOCS / "advice.md").read_text("utf-8").partition(f"| {ADVICE_HEAD[0]} |")[0]
+    cautions = [(", ".join(f"`{key}`" for key in one.keys), one.when, f"`{one.id}`", one.instead) for one in CAUTIONS]
+    others = [(f"`{name}`", texts["what"], texts["instead"]) for name, texts in read_texts("file-advice.ini")]
+    tables = (table(ADVICE_HEAD, cautions), table(("rule", "lines in other files", "instead"), others))
+    return written + "\n\n".join("\n".join(lines) for lines in tables) + "\n"
+
+
+ADVICE_HEAD = ("kernel parameters", "values", "rule", "instead")
+
+
+def read_texts(name: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """The sections of a table, each with its texts by name."""
+    return ((head, dict(pairs)) for head, pairs in read_sections(name))
 
 
 def cases_page(system: str) -> str:
