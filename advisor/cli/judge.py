@@ -10,6 +10,7 @@ from typer import Argument
 from advisor import operations
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.scan import Json, Root, Snapshot, Workload
+from advisor.errors import UsageError
 
 
 def judge(
@@ -27,6 +28,8 @@ def judge(
 
     host = operations.open_host(root, snapshot)
     names = files or ["-"]
+    if "-" in names and sys.stdin is None:
+        raise UsageError("standard input is closed", hint="name a file")
     if "-" in names and sys.stdin.isatty():
         say("Paste the settings, then press Ctrl-D.")
     texts = {name: sys.stdin.buffer.read(MAX_BYTES + 1) if name == "-" else read_given(name) for name in names}

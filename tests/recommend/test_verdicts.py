@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -140,9 +141,10 @@ def test_exit_codes(text: str, code: int, tmp_path: Path) -> None:
     assert len(document["lines"]) + document["passed_over"] == len(text.splitlines())
 
 
-@pytest.mark.parametrize("name", ["no-such-file", "directory", "binary"])
+@pytest.mark.parametrize("name", ["no-such-file", "directory", "binary", "pipe"])
 def test_what_cannot_be_read_is_named(name: str, tmp_path: Path) -> None:
     (tmp_path / "directory").mkdir()
+    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "binary").write_bytes(b"\x7fELF\0")
     done = call_inside("judge", str(tmp_path / name), "--snapshot", str(LAB))
     assert done.returncode == 2
