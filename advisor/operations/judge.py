@@ -60,10 +60,10 @@ def judge_lines(
 
 def read_given(name: str) -> bytes:
     """Return the content of a file, one byte more than what is judged at most. Raises InvalidInputError."""
+    hint = "name a text file, or - for standard input"
     try:
         with open_given(Path(name)) as file:
             return file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise InvalidInputError(
-            f"{name}: {error.strerror}", hint="name a text file, or - for standard input"
-        ) from error
+    except (OSError, InvalidInputError) as error:
+        why = error.message if isinstance(error, InvalidInputError) else f"{name}: {error.strerror}"
+        raise InvalidInputError(why, hint=hint) from error
