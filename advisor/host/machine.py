@@ -99,6 +99,23 @@ class Host:
         text = self.read(path)
         return "" if isinstance(text, Missing) else text
 
+    def is_script(self, path: str) -> bool:
+        """Whether a file names its interpreter in its first line; of a program on a live host no more is read."""
+        if not self.is_live:
+            data = self.files.read(path)
+            return isinstance(data, bytes) and data.startswith(b"#!")
+        try:
+            # A FIFO must not hang a scan.
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        except (OSError, ValueError):
+            return False
+        try:
+            return os.read(fd, 2) == b"#!"
+        except OSError:
+            return False
+        finally:
+            os.close(fd)
+
     def read_text(self, path: str) -> str | None:
         """A file's text without blanks at its ends; None where it is missing, cannot be read or is blank."""
         return self.read_or_empty(path).strip() or None

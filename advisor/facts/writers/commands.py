@@ -168,6 +168,8 @@ def only_writes(text: str, kept: str = "") -> str:
     """Return a script without anything but what it sets, each line's commands in that line, with what ``kept`` has of
     it already."""
     lines = [*kept.split("\n"), *[""] * text.count("\n")][: text.count("\n") + 1]
+    if found := re.match(r"#!\S*", text):
+        lines[0] = found[0]
     for number, (tunable, value) in parse_script(text):
         line = lines[number - 1]
         if (tunable, value) not in set(parse_commands(line)) and not _SECRET.fullmatch(tunable):

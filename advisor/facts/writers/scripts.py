@@ -82,7 +82,7 @@ def read_hooks(host: Host) -> Iterator[Place]:
 def _of_command(host: Host, command: str, path: str, line: int, by: str | None) -> Iterator[Place]:
     yield from places_of(host, command, path, line, by)
     for word in _split(command)[:3]:
-        if OWN_PROGRAMS.fullmatch(word) and not host.is_dir(word):
+        if OWN_PROGRAMS.fullmatch(word) and not host.is_dir(word) and (word.endswith(".sh") or host.is_script(word)):
             yield from _of_script(host, word, by)
 
 
