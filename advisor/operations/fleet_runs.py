@@ -87,10 +87,13 @@ def apply_fleet(
     host would newly warn is refused, unless with ``force``. Changes the hosts; what became of each is in the
     record. Raises UsageError, RefusedError with nothing changed.
     """
-    return changes.apply_fleet(wish, FleetStore(), agree=agree or _agree_unasked(force=force), say=say)
+    return changes.apply_fleet(wish, FleetStore(), agree=agree or agree_unasked(force=force), say=say)
 
 
-def _agree_unasked(*, force: bool) -> Callable[[FleetPlan], bool]:
+def agree_unasked(*, force: bool) -> Callable[[FleetPlan], bool]:
+    """Return the agreement where nobody is asked: it raises RefusedError for a plan because of which a scan of a host
+    would newly warn, unless with ``force``."""
+
     def agree(made: FleetPlan) -> bool:
         for name in () if force else made.changing:
             refuse_warnings(made.plan(name).warnings, f"{name}: ")
@@ -110,7 +113,7 @@ def resume_fleet(
 ) -> RunResult:
     """Resume a run (by number, or ``last``) that was interrupted, with the profiles and inventory that it was begun
     with. Changes the hosts. Raises UsageError for a run that there is not, RefusedError for one that has ended."""
-    agreed = agree or _agree_unasked(force=force)
+    agreed = agree or agree_unasked(force=force)
     return changes.resume_fleet(run, FleetStore(), access, agree=agreed, say=say, rollback_all=rollback_all)
 
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.errors import UsageError
+from advisor.errors import RefusedError, UsageError
+from advisor.fleet.runs.planning import CapturedHost, plan_fleet
 from advisor.fleet.runs.waves import (
     Batch,
     Before,
@@ -16,10 +17,13 @@ from advisor.fleet.runs.waves import (
     Candidate,
     FailoverGroup,
     Waves,
+    WaveShape,
     batch_of,
     canary_of,
     make_waves,
 )
+from advisor.operations.fleet_runs import agree_unasked
+from tests.fleet.test_scale import CAPTURE
 
 NAMES = [f"n{number}" for number in range(12)]
 
@@ -145,3 +149,16 @@ def test_a_canary_that_is_no_host_is_refused() -> None:
         canary_of(["h01,z"], ["h01"])
     assert canary_of(["3"], ["h01"]) == Canary(count=3)
     assert canary_of(["3"], ["3"]) == Canary(("3",), 1)
+
+
+def test_a_new_warning_of_one_host_needs_a_person_or_force() -> None:
+    captured = [CapturedHost(name, CAPTURE) for name in ("n0", "n1")]
+    word = "sysctl:net.ipv4.tcp_window_scaling=0"
+    made = plan_fleet(captured, [word], {}, inventory=(), shape=WaveShape())
+    assert made.plan("n0").would_report == ("advice.tcp-window-scaling-off",)
+    (note,) = (one for one in made.notes if "advice.tcp-window-scaling-off" in one)
+    assert note.startswith("n0, n1: ")
+    with pytest.raises(RefusedError) as refused:
+        agree_unasked(force=False)(made)
+    assert refused.value.message.startswith("n0: ")
+    assert agree_unasked(force=True)(made)
