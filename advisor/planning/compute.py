@@ -334,6 +334,9 @@ def _make_change(target: PlanTarget, observed: ObservedTarget, facts: Facts, *, 
     )
 
 
+_NO_HARM = "No harm is known in this direction."
+
+
 def _harm_words(target: PlanTarget, before: str, after: str, facts: Facts) -> str:
     """When the change hurts: what the record of a sysctl says of this very value on this host, then what the profile
     says; of what it knows of the key, the direction in which the value goes."""
@@ -343,7 +346,7 @@ def _harm_words(target: PlanTarget, before: str, after: str, facts: Facts) -> st
         return target.hurts_when
     judged, known = judge_value(facts, key, after), target.hurts_when
     if known == setting.harm_of(target.value) or (judged and known.startswith("Not known")):
-        known = "" if judged else setting.harm_of(after, before)
+        known = "" if judged else setting.harm_of(after, before) or _NO_HARM
     said = [f"{one.title}: {one.why} ({one.id})" for one in judged]
     return " ".join(filter(None, (*said, known))) or target.hurts_when
 

@@ -216,6 +216,29 @@ def test_values_derived_from_memory_are_no_outliers() -> None:
     assert comparison.findings == ()
 
 
+@pytest.mark.parametrize(("maximum", "differs"), [("16777216", True), ("6291456", False), ("33554432", False)])
+def test_sizes_of_tcp_that_a_kernel_derives_are_no_outliers(maximum: str, *, differs: bool) -> None:
+    # A 128th of 64 GiB is above each of them: 16 MiB is what a person has set.
+    comparison = compared(with_sysctl(net__ipv4__tcp_rmem=f"4096 131072 {maximum}"))
+    assert bool(comparison.findings) is differs
+
+
+def test_a_small_host_has_its_own_sizes_of_tcp() -> None:
+    def shrink(facts: Facts) -> Facts:
+        small = with_sysctl(net__ipv4__tcp_rmem="4096 131072 16252928")(facts)
+        return build.replaced(small, {"memory": build.replaced(facts.memory, {"total_bytes": 2 << 30})})
+
+    differences = [one.attribute for finding in compared(shrink).findings for one in finding.differences]
+    assert "sysctl.net.ipv4.tcp_rmem" not in differences
+
+
+def test_a_value_that_harms_is_no_remedy_however_many_have_it() -> None:
+    others = [name for name, _ in twelve() if name != ODD]
+    hosts = fleet_of(twelve(with_sysctl(vm__zone_reclaim_mode="1", vm__swappiness="1"), odd=others))
+    finding = only(find_outliers(hosts))
+    assert finding.commands == (f"advisor apply sysctl:vm.swappiness=1  # on {ODD}",)
+
+
 def test_without_a_majority_the_groups_are_told() -> None:
     half = [f"n{number}" for number in range(1, 7)]
     finding = only(find_outliers(fleet_of(twelve(with_sysctl(vm__swappiness="1"), odd=half))))

@@ -11,12 +11,14 @@ from typing import Final
 import msgspec
 
 from advisor.facts.settings import find_setting
+from advisor.facts.settings.record import Machine
 from advisor.fleet.compare.collected import Value
 from advisor.fleet.compare.columns import Fleet
 from advisor.fleet.compare.judged import JudgedRow
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.rules.queries import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS
+from advisor.rules.settings import is_bad
 
 MAX_COMMANDS: Final = 6
 MAX_LIMIT: Final = 40
@@ -114,8 +116,14 @@ def _sysctl_words(key: str, wanted: Value, row: JudgedRow) -> Iterable[str]:
         and all(_is_below(value, wanted) for value in row.groups if (value,) != row.majority)
     ):
         yield NETWORK_BUFFERS
-    elif _PLAIN.fullmatch(str(wanted)):
+    elif _PLAIN.fullmatch(str(wanted)) and not _is_harmful(key, str(wanted)):
         yield f"sysctl:{key}={wanted}"
+
+
+def _is_harmful(key: str, value: str) -> bool:
+    """Whether a value harms on any host, however many have it."""
+    setting = find_setting(key)
+    return setting is not None and any(is_bad(one, Machine(), key, value) for one in setting.cautions)
 
 
 def _flow_word(name: str, wanted: Value, row: JudgedRow) -> str:
