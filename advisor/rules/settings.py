@@ -171,6 +171,7 @@ def _find(caution: Caution, facts: Facts, workload: DeclaredWorkload | None) -> 
             *comment_lines(line for _, _, line in found if line),
             *dict.fromkeys(one.remedy for _, one, _ in found if one.remedy),
         ),
+        intent=caution.is_intent,
     )
 
 

@@ -5,18 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from advisor.facts.settings.cautions import raise_maximum
 from advisor.rules import sources
 from advisor.rules.mtu import ETHERNET_MTU
-from advisor.rules.queries import (
-    by_name,
-    carries_default_route,
-    is_physical,
-    is_up,
-    kernel_version,
-    sysctl_number,
-    sysctl_numbers,
-)
+from advisor.rules.queries import by_name, carries_default_route, is_physical, is_up, sysctl_number
 from advisor.rules.remedy import RunShell, SetTunable, set_sysctl
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 from advisor.rules.storage_path import crosses_network
@@ -24,14 +15,11 @@ from advisor.rules.storage_path import crosses_network
 ORDER = 40
 
 _IPV6_MTU = 1280
-_INITIAL_BYTES = 131_072
-_INITIAL_SINCE = (5, 0)
 
 
 # Links that lead through narrower networks; those of containers (vxlan, veth) stay inside one.
 _TUNNELS = frozenset({"wireguard", "tun", "gre", "gretap", "sit", "ip6tnl", "ip6gre", "vti", "vti6", "xfrm", "ppp"})
 _FAR_SECONDS = 5e-3
-_POLLING = ("net.core.busy_poll", "net.core.busy_read")
 
 
 @rule(
@@ -138,31 +126,6 @@ def slow_start(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
 
 
 @rule(
-    id="network.initial-window-lowered",
-    severity="info",
-    title="New TCP connections begin with a small buffer",
-    what="The second field of tcp_rmem against 131,072, on Linux 5.0 and newer.",
-    why="A new connection's first window follows from it; the number 87380 is copied from the defaults of old kernels.",
-    helps_when="Short connections.",
-    hurts_when="Very many connections on a host with little memory.",
-    sources=(sources.IP_SYSCTL, sources.WHITE_PAPER),
-)
-def initial_window(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    values, version = sysctl_numbers(facts, "net.ipv4.tcp_rmem"), kernel_version(facts)
-    if len(values) != 3 or version is None or version < _INITIAL_SINCE or not 0 < values[1] < _INITIAL_BYTES:
-        return None
-    return initial_window.found(
-        why=f"This kernel begins with {_INITIAL_BYTES:,} bytes by itself; somebody has lowered it to {values[1]:,}, "
-        "the default of old kernels.",
-        evidence={"net.ipv4.tcp_rmem": " ".join(map(str, values)), "kernel": facts.host.kernel},
-        remedy=set_sysctl(
-            "net.ipv4.tcp_rmem",
-            raise_maximum("net.ipv4.tcp_rmem", (values[0], _INITIAL_BYTES, values[2]), _INITIAL_BYTES),
-        ),
-    )
-
-
-@rule(
     id="links.mtu-below-minimum",
     severity="advice",
     title="A link's MTU is below what IPv6 needs",
@@ -183,32 +146,6 @@ def below_ipv6(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding
             remedy=(SetTunable(f"link:{link.name}:mtu", str(ETHERNET_MTU), "at-least"), "set the IPv6 addresses again"),
         )
         for link in found
-    )
-
-
-@rule(
-    id="network.busy-polling",
-    severity="info",
-    title="Programs poll for packets instead of sleeping",
-    what="net.core.busy_read and busy_poll above 0.",
-    why="The kernel's default is 0; 50 is for hosts where delay is all, and Amazon names 70 for its ENA.",
-    helps_when="Somebody set it for a test, or copied it.",
-    hurts_when="Few sockets, idle CPUs and a service whose delay is the point: then it is right.",
-    sources=(sources.SYSCTL_NET, sources.ENA),
-)
-def busy_polling(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    polled = {key: value for key in _POLLING if (value := sysctl_number(facts, key))}
-    if not polled:
-        return None
-    return busy_polling.found(
-        why="A program that waits for a packet spins for that many microseconds before it sleeps: less delay, for the "
-        "price of a CPU that does nothing else.",
-        evidence=dict(polled),
-        remedy=(
-            "keep it where the delay of few sockets matters more than CPU time",
-            *(set_sysctl(key, 0) for key in polled),
-        ),
-        intent=True,
     )
 
 

@@ -105,6 +105,9 @@ BAD: Final[Mapping[str, Judge]] = {
     ),
     "advice.adv-win-scale": lambda value, machine: value.first != 1 and machine.is_since((6, 6)),
     "advice.maxima-lowered": _is_lowered,
+    "network.initial-window-lowered": lambda value, machine: (
+        len(value.numbers) == 3 and 0 < value.numbers[1] < 131_072 and machine.is_since((5, 0))
+    ),
     "advice.min-free-large": lambda value, machine: (
         machine.memory_bytes is not None and value.first > _largest_reserve(machine)
     ),
@@ -116,6 +119,9 @@ BETTER: Final[Mapping[str, Callable[[Value, Machine], str]]] = {
         value.key, (), max(value.numbers[2], own_maximum(value.key, machine)[1])
     ),
     "advice.maxima-lowered": _raise_limit,
+    "network.initial-window-lowered": lambda value, _: raise_maximum(
+        value.key, (value.numbers[0], 131_072, value.numbers[2]), 131_072
+    ),
     "advice.min-free-large": lambda _, machine: f"<={_largest_reserve(machine)}",
     "advice.old-lore": lambda value, _: "cubic" if value.text == "htcp" else "0",
 }

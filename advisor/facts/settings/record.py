@@ -88,6 +88,8 @@ class Caution(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity = "advice"
     contradictions: tuple[str, ...] = ()
     gone: Gone | None = None
+    is_intent: bool = False
+    """Whether it is right for some and wrong for others, so that the owner decides."""
 
 
 class MemoryShare(NamedTuple):
