@@ -9,7 +9,7 @@ from advisor.facts.settings import find_setting
 from advisor.facts.settings.value import to_canonical
 from advisor.facts.sysctl import SysctlSource
 from advisor.facts.sysctl_files import is_pattern
-from advisor.facts.writers import next_boot, overriding_write
+from advisor.facts.writers import Write, next_boot, overriding_write
 from advisor.facts.writers.table import RANKS, SYSCTL_FILES
 from advisor.host import Missing
 from advisor.planning.aliases import find_rivals, reads_later, renumbered_irqs, twin_notes, twin_obstacle
@@ -68,7 +68,7 @@ def make_plan(
             continue
         outcome = _judge_target(target, seen, facts, runtime_only=runtime_only, is_reset=target.tunable in reset)
         if target.tunable not in reset and _is_claim(target, outcome, seen.values[target.tunable], held):
-            claims.append(_make_change(target, seen.values[target.tunable], facts, runtime_only=runtime_only))
+            claims.append(_make_change(target, seen.values[target.tunable], seen, facts, runtime_only=runtime_only))
         elif isinstance(outcome, Change):
             changes.append(outcome)
         else:
@@ -184,7 +184,7 @@ def _judge_target(
         return _skip_target(
             target, observed, "not-applicable", "only its file brings it about, which --runtime-only leaves"
         )
-    obstacle = None if runtime_only else _find_override(target, observed, facts)
+    obstacle = None if runtime_only else _find_override(target, observed, seen, facts)
     if obstacle:
         return _skip_target(target, observed, "overridden", obstacle)
     closed = explain_read_only(target.tunable, facts.container)
@@ -193,7 +193,7 @@ def _judge_target(
     unwritable = _write_obstacle(observed, seen, runtime_only=runtime_only)
     if unwritable:
         return _skip_target(target, observed, "blocked", unwritable)
-    return _make_change(target, observed, facts, runtime_only=runtime_only)
+    return _make_change(target, observed, seen, facts, runtime_only=runtime_only)
 
 
 def _write_obstacle(observed: ObservedTarget, seen: Observations, *, runtime_only: bool) -> str | None:
@@ -259,7 +259,7 @@ def _unreadable_file(observed: ObservedTarget, seen: Observations) -> str | None
     return None
 
 
-def _find_override(target: PlanTarget, observed: ObservedTarget, facts: Facts) -> str | None:
+def _find_override(target: PlanTarget, observed: ObservedTarget, seen: Observations, facts: Facts) -> str | None:
     one = parse_tunable(target.tunable)
     if not isinstance(observed.edit, FileEdit):
         return None
@@ -271,12 +271,22 @@ def _find_override(target: PlanTarget, observed: ObservedTarget, facts: Facts) -
                 by_twin = by_twin or _explain_override(line, target, observed)
         if by_twin:
             return by_twin
-    write = overriding_write(facts, target.tunable, observed.combined or "", observed.edit.path)
+    write = _later_write(target, observed, seen, facts, observed.edit.path)
     if write is None or write.value is None or write.is_program or write.rank <= RANKS[SYSCTL_FILES]:
         return None
     if observed.combined is None or _is_satisfied(write.value, observed.combined, target.sense):
         return None
     return f"{write.sentence}, or use --runtime-only"
+
+
+def _later_write(
+    target: PlanTarget, observed: ObservedTarget, seen: Observations, facts: Facts, path: str | None
+) -> Write | None:
+    """What sets the value after the file at ``path``. A plan that loads a module early brings its keys along before the
+    sysctl files are read."""
+    write = overriding_write(facts, target.tunable, observed.combined or "", path)
+    is_early = write is not None and f"module:{write.writer.rpartition(' ')[2]}" in seen.values
+    return None if is_early and path is not None else write
 
 
 def _is_later(path: str, ours: str) -> bool:
@@ -301,7 +311,9 @@ def _is_satisfied(value: str, wanted: str, sense: Sense | tuple[Sense, ...]) -> 
     return combine_values(value, wanted, sense) == value
 
 
-def _make_change(target: PlanTarget, observed: ObservedTarget, facts: Facts, *, runtime_only: bool) -> Change:
+def _make_change(
+    target: PlanTarget, observed: ObservedTarget, seen: Observations, facts: Facts, *, runtime_only: bool
+) -> Change:
     one = parse_tunable(target.tunable)
     assert isinstance(observed.live, str)
     assert observed.combined is not None
@@ -310,7 +322,7 @@ def _make_change(target: PlanTarget, observed: ObservedTarget, facts: Facts, *, 
     if runtime_only:
         note = "--runtime-only"
     persist = None if isinstance(observed.edit, Missing) or runtime_only else observed.edit.path
-    write = overriding_write(facts, target.tunable, observed.combined, persist)
+    write = _later_write(target, observed, seen, facts, persist)
     if write is not None and persist is not None:
         note = write.sentence
     return Change(

@@ -12,7 +12,7 @@ from advisor.facts.writers.table import LATE_MODULES, PACKAGE_FILES, RANKS, SYSC
 from advisor.host.patterns import lazy_regex
 from advisor.rules import sources
 from advisor.rules.queries import kernel_version
-from advisor.rules.remedy import Remedy, RunShell, comment_lines, edit_file, set_sysctl
+from advisor.rules.remedy import Remedy, SetTunable, comment_lines, edit_file, set_sysctl
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 from advisor.rules.settings import judge_value
 
@@ -226,8 +226,8 @@ def _remedies(facts: Facts, found: Iterable[_Drift]) -> Iterator[Remedy | str]:
     """Each value by itself: what loads all files would change other keys as well, and what programs need."""
     late = {one.write.writer.rpartition(" ")[2] for one in found if _is_late(one.write)}
     for module in sorted(late):
-        path = f"/etc/modules-load.d/{module}.conf"
-        yield RunShell(f"echo {module} >{path}", f"load {module} before the sysctl files are read")
+        yield SetTunable(f"module:{module}", "loaded")
+        yield f"a line in /etc/modules-load.d has {module} loaded before the sysctl files are read"
     lines = [one for one in found if one.is_of_file]
     for one in lines:
         judged = judge_value(facts, one.key, one.write.value or "")

@@ -58,7 +58,8 @@ class KernelModule(DirectValue, frozen=True):
         return (RunCommand(("modprobe", self.name)) if value == "loaded" else removal_command(self.name),)
 
     def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
-        if not any(host.is_dir(directory) for directory in _DIRECTORIES):
+        # systemd reads the directory as soon as there is one.
+        if not any(host.is_dir(directory) for directory in (*_DIRECTORIES, "/run/systemd/system")):
             return Missing("absent", "there is no modules-load.d here, so nothing would load it at boot")
         header = f"# Kernel modules of the profile {profile}.\n"
         return FileEdit(f"/etc/modules-load.d/advisor-{profile}.conf", "word", self.name, "", header.encode())

@@ -28,6 +28,8 @@ LATE: Final[tuple[tuple[str, str, str | None], ...]] = (
     ("lockd", "sysctl:fs.nfs.nlm_*", None),
 )
 """Module, the keys that it has, and what they are until something sets them, where that is the same everywhere."""
+LATER: Final = "loaded later"
+"""What the next boot makes of such a module."""
 DIRECTORIES: Final = ("/etc/modules-load.d", "/run/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d")
 _RULES: Final = (("/etc/udev/rules.d", ""), ("/run/udev/rules.d", ""), ("/usr/lib/udev/rules.d", "9"))
 
@@ -49,6 +51,9 @@ def read_late_modules(host: Host) -> Iterator[Place]:
         is_applied = re.search(rf"KERNEL==\"{module}\".*(sysctl.*(--system|-p\b)|--prefix=[./]?{prefix})", rules)
         if module not in early and not is_applied:
             yield Place(tunable, value, by=f"the module {module}")
+    yield from (
+        Place(f"module:{module}", LATER) for module in dict.fromkeys(row[0] for row in rows) if module not in early
+    )
 
 
 def _early_modules(host: Host) -> Iterator[str]:

@@ -82,6 +82,7 @@ RANKS: Final = {row.name: number for number, row in enumerate(WRITERS)}
 
 _PLACES: Final[tuple[tuple[str, str], ...]] = (
     (r"/etc/sysctl\.(d/.*|conf)", SYSCTL_FILES),
+    (r".*/modules-load\.d/.*", LATE_MODULES),
     (r".*/tmpfiles\.d/.*", TMPFILES),
     (r".*\.link(\.d/.*)?", _LINK_FILES),
     (r".*/udev/rules\.d/.*", UDEV),
