@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from typer import Argument, Option
 
@@ -39,7 +40,9 @@ from advisor.cli.output import parse_settings, say
 from advisor.cli.scan import Json
 
 if TYPE_CHECKING:
+    from advisor.proof.blocks import ArmsProof
     from advisor.proof.records import Proof
+    from advisor.proof.session_runner import Progress
 
 
 def prove(
@@ -286,46 +289,33 @@ def prove(
             "--force": force,
         }
     )
-    if arms is not None:
-        from advisor.cli.prove_arms import prove_arms
+    means: dict[str, Any] = {
+        "values": values,
+        "reconnect": reconnect,
+        "peer": peer,
+        "command": own,
+        "options": options,
+        "say": say,
+    }
+    if arms is not None or ablate:
+        from advisor.cli.prove_arms import run_arms
+        from advisor.operations.prove import prove_arms, prove_values, write_reduced_profile
 
-        return prove_arms(
-            arms, workloads or (), values, chosen, peer, own, reconnect, options, html, svg, as_json=as_json
-        )
-    if ablate and asked is not None:
-        from advisor.cli.prove_arms import prove_values
+        def measure_arms(progress: Progress) -> ArmsProof:
+            if asked is None:
+                return prove_arms(arms or "", workloads or (), chosen, progress=progress, **means)
+            return prove_values(asked, workloads or (), chosen, progress=progress, **means)
 
-        return prove_values(
-            asked,
-            workloads or (),
-            values,
-            chosen,
-            peer,
-            own,
-            reconnect,
-            options,
-            reduced_profile,
-            html,
-            svg,
-            as_json=as_json,
-        )
+        write = None
+        if reduced_profile is not None and asked is not None:
+            write = partial(write_reduced_profile, reduced_profile, asked=asked, values=values)
+        return run_arms(measure_arms, html, svg, as_json=as_json, write_reduced=write)
 
     def measure() -> Proof:
         with session_progress() as progress:
             if asked is None:
                 return measure_noise(chosen, workloads or (), command=own, options=options, progress=progress)
-            return prove_profile(
-                asked,
-                chosen,
-                values=values,
-                workloads=workloads or (),
-                reconnect=reconnect,
-                peer=peer,
-                command=own,
-                options=options,
-                progress=progress,
-                say=say,
-            )
+            return prove_profile(asked, chosen, workloads=workloads or (), progress=progress, **means)
 
     return run_session(measure, html, svg, as_json=as_json)
 

@@ -1,110 +1,48 @@
-"""``advisor prove --arms``: several profiles against the host as it is, in one session."""
+"""``advisor prove --arms`` and ``--ablate``: profiles, or values of one, against the host as it is, in one session."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 
 if TYPE_CHECKING:
-    from advisor.profiles.requested import RequestedProfile
     from advisor.proof.blocks import ArmsProof
-    from advisor.proof.command_runner import CommandProcess
-    from advisor.proof.session_runner import Settings
+    from advisor.proof.session_runner import Progress
 
 
-def prove_arms(
-    arms: str,
-    workloads: Sequence[str],
-    values: Mapping[str, str],
-    chosen: Settings,
-    peer: str | None,
-    command: CommandProcess | None,
-    reconnect: str | None,
-    options: Sequence[str],
+def run_arms(
+    measure: Callable[[Progress], ArmsProof],
     html: Path | None,
     svg: Path | None,
     *,
     as_json: bool,
+    write_reduced: Callable[[ArmsProof], object] | None = None,
 ) -> int:
-    """Measure, print, write the page and the picture. 0 where a gain of any arm is proven, 1 where none is."""
-    from advisor.cli.progress import session_progress
-    from advisor.operations import prove
-    from advisor.proof.arms_session import InterruptedArmsError
-
-    try:
-        with session_progress() as progress:
-            found = prove.prove_arms(
-                arms,
-                workloads,
-                chosen,
-                values=values,
-                reconnect=reconnect,
-                peer=peer,
-                command=command,
-                options=options,
-                progress=progress,
-                say=say,
-            )
-    except InterruptedArmsError as stopped:
-        show_arms(stopped.result, html, svg, as_json=as_json)
-        say(f"advisor: {stopped.message}")
-        return stopped.exit_code
-    return show_arms(found, html, svg, as_json=as_json)
-
-
-def prove_values(
-    asked: RequestedProfile,
-    workloads: Sequence[str],
-    values: Mapping[str, str],
-    chosen: Settings,
-    peer: str | None,
-    command: CommandProcess | None,
-    reconnect: str | None,
-    options: Sequence[str],
-    reduced: Path | None,
-    html: Path | None,
-    svg: Path | None,
-    *,
-    as_json: bool,
-) -> int:
-    """Measure the values of one profile, print, and write page, picture and the reduced profile. 0 where a gain of any
-    value is shown, 1 where none is."""
+    """Measure, print, and write page, picture and the reduced profile. 0 where a gain of any arm is proven, else 1."""
     from advisor.cli.progress import session_progress
     from advisor.cli.prove_page import UNWRITTEN
     from advisor.errors import AdvisorError
-    from advisor.operations import prove
     from advisor.proof.arms_session import InterruptedArmsError
 
     try:
         with session_progress() as progress:
-            found = prove.prove_values(
-                asked,
-                workloads,
-                chosen,
-                values=values,
-                reconnect=reconnect,
-                peer=peer,
-                command=command,
-                options=options,
-                progress=progress,
-                say=say,
-            )
+            found = measure(progress)
     except InterruptedArmsError as stopped:
         show_arms(stopped.result, html, svg, as_json=as_json)
         say(f"advisor: {stopped.message}")
         return stopped.exit_code
     code = show_arms(found, html, svg, as_json=as_json)
-    if reduced is None:
+    if write_reduced is None:
         return code
     try:
-        prove.write_reduced_profile(reduced, found, asked, values)
+        write_reduced(found)
     except AdvisorError as error:
-        say(f"advisor: {reduced} was not written: {error.message}")
+        say(f"advisor: the reduced profile was not written: {error.message}")
         return UNWRITTEN if code == 0 else code
-    say(f"{reduced}: the reduced profile; the result has the command that proves it")
+    say("the reduced profile is written; the result has the command that proves it")
     return code
 
 

@@ -22,7 +22,7 @@ from advisor.profiles.profile import Profile, load
 from advisor.profiles.requested import RequestedProfile, load_one
 from advisor.proof import schedule as scheduling
 from advisor.proof.ablation import design_words, group_changes, run_count
-from advisor.proof.arms_session import ArmsRunner, ArmSwitch
+from advisor.proof.arms_session import ArmsRunner
 from advisor.proof.blocks import NONE, Ablation, ArmsProof, ArmsSession, smallest_blocks
 from advisor.proof.command_runner import CommandProcess
 from advisor.proof.covariates import read_gate
@@ -80,23 +80,36 @@ class ArmPlan(msgspec.Struct, frozen=True):
         return frozenset(change.tunable for change in self.plan.changes)
 
 
-class ProfileSwitch:
-    """Makes one arm active at a time: the others' values are restored first, every one read back."""
+class PlanSwitch:
+    """Makes one arm active at a time: what it leaves alone is restored first, every value read back. Where single
+    values are switched the arms are the digits of `combination_digits`."""
 
-    def __init__(self, running: Trial, arms: Sequence[ArmPlan], paths: Mapping[str, PathCheck]) -> None:
+    def __init__(
+        self, running: Trial, arms: Sequence[ArmPlan], ablation: Ablation | None, paths: Mapping[str, PathCheck]
+    ) -> None:
         self._running = running
         self._arms = {one.name: one for one in arms}
+        self._ablation = ablation
         self._paths = paths
         self._placed: Mapping[str, str | Missing] = {}
 
+    def _tunables(self, arm: str) -> Collection[str]:
+        if arm == NONE:
+            return ()
+        if self._ablation is None:
+            return self._arms[arm].tunables
+        units = self._ablation.units.values()
+        return {tunable for unit, digit in zip(units, arm, strict=True) if digit == "1" for tunable in unit}
+
     def place(self, arm: str) -> None:
-        """Restore what another arm has set, then set this one's values. Raises CommandError."""
-        self._running.restore_values()
-        if arm != NONE:
-            self._running.set_values(self._arms[arm].tunables)
+        """Restore what the arm leaves alone, then set its values. Raises CommandError."""
+        active = frozenset(self._tunables(arm))
+        self._running.restore_values({one.tunable for one in self._running.changes} - active)
+        self._running.set_values(active)
         self._placed = self._running.observe_values()
+        interrupts = any(one.tunable in active and class_of(one) == "T2" for one in self._running.changes)
         for name, path in self._paths.items():
-            path.check("B" if name == arm else "A")
+            path.check("B" if name == arm or (self._ablation is not None and interrupts) else "A")
 
     def require_unchanged(self) -> None:
         """Raise CommandError where a value is no longer what the last arm made it: it was modified externally."""
@@ -108,47 +121,9 @@ class ProfileSwitch:
         return () if node is None else (f"--numa_cpu_nodes={node}", f"--numa_mem_policy=bind:{node}")
 
     def settle_seconds(self, before: str | None, after: str) -> float:
-        """The longer of what the two arms ask for."""
-        return max(
-            (_settle_seconds(self._arms[one].profile) for one in (before, after) if one in self._arms), default=0.0
-        )
-
-
-class ValueSwitch:
-    """Makes one combination of a profile's values active: what it leaves out is restored first, every one read back.
-    Its arms are the digits of `combination_digits`."""
-
-    def __init__(self, running: Trial, arm: ArmPlan, ablation: Ablation, path: PathCheck | None) -> None:
-        self._running = running
-        self._arm = arm
-        self._ablation = ablation
-        self._path = path
-        self._placed: Mapping[str, str | Missing] = {}
-
-    def place(self, arm: str) -> None:
-        """Restore the values that are off, then set the others. Raises CommandError."""
-        units = self._ablation.units
-        digits = "0" * len(units) if arm == NONE else arm
-        active = {tunable for name, digit in zip(units, digits, strict=True) if digit == "1" for tunable in units[name]}
-        self._running.restore_values({one.tunable for one in self._running.changes} - active)
-        self._running.set_values(active)
-        self._placed = self._running.observe_values()
-        if self._path is not None:
-            interrupts = any(one.tunable in active and class_of(one) == "T2" for one in self._running.changes)
-            self._path.check("B" if interrupts else "A")
-
-    def require_unchanged(self) -> None:
-        """Raise CommandError where a value is no longer what the last combination made it: it was modified
-        externally."""
-        check_unchanged(self._placed, self._running)
-
-    def fio_options(self, arm: str) -> tuple[str, ...]:
-        """fio runs where it runs in any case."""
-        return ()
-
-    def settle_seconds(self, before: str | None, after: str) -> float:
-        """What the profile asks for."""
-        return _settle_seconds(self._arm.profile)
+        """The longer of what the two arms ask for; between values of one profile what that asks for."""
+        switched = self._arms if self._ablation is not None else (before, after)
+        return max((_settle_seconds(self._arms[one].profile) for one in switched if one in self._arms), default=0.0)
 
 
 def _settle_seconds(profile: Profile) -> float:
@@ -403,9 +378,7 @@ def _measure_arms(
         event = msgspec.structs.replace(event, workloads=len(workloads), are_combined=ablation is not None)
         means.progress(event)
         with run_trial(host, union, store) as running:
-            switch: ArmSwitch = ProfileSwitch(running, arms, paths)
-            if ablation is not None:
-                switch = ValueSwitch(running, arms[0], ablation, paths.get(arms[0].name))
+            switch = PlanSwitch(running, arms, ablation, paths)
             return ArmsRunner(host, target, switch, settings, session, ground.runner, stop, means.progress, hook).run()
 
 
