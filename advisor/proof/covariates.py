@@ -54,14 +54,10 @@ class CovariateCounters(msgspec.Struct, frozen=True):
     cpu_steal_ticks: int | None = None
     psi_cpu_some_us: int | None = None
     psi_io_full_us: int | None = None
-    tcp_retransmits: int | None = None
-    udp_drops: int | None = None
-    link_drops: int | None = None
 
 
 class Covariates(msgspec.Struct, frozen=True):
     """What else happened during one run; shares are 0 to 1 (``foreign_share`` may exceed 1), ``None`` is unknown.
-    Segments sent again, datagrams and packets dropped are those of this whole host; no run is judged on them.
 
     ``foreign_share`` is the I/O of others on the target's device over fio's own; ``foreign_cpu_share`` the busy
     CPU time that was not fio's, over all CPUs.
@@ -74,9 +70,6 @@ class Covariates(msgspec.Struct, frozen=True):
     steal_share: float | None = None
     psi_cpu_share: float | None = None
     psi_io_full_share: float | None = None
-    tcp_retransmits: int | None = None
-    udp_drops: int | None = None
-    link_drops: int | None = None
 
 
 class Lamp(msgspec.Struct, frozen=True):
@@ -153,7 +146,6 @@ def read_counters(host: Host, device: str | None, at_seconds: float) -> Covariat
     stat = host.read("/proc/stat")
     ticks = None if isinstance(stat, Missing) else parse_cpu_ticks(stat)
     total, busy, steal = ticks or (None, None, None)
-    text = host.read("/proc/net/dev")
     return CovariateCounters(
         at_seconds=at_seconds,
         disk_bytes=None if isinstance(disk, Missing) or device is None else parse_disk_bytes(disk, device),
@@ -162,33 +154,7 @@ def read_counters(host: Host, device: str | None, at_seconds: float) -> Covariat
         cpu_steal_ticks=steal,
         psi_cpu_some_us=_int_or_none(_read_pressure(host, "cpu", "some", "total")),
         psi_io_full_us=_int_or_none(_read_pressure(host, "io", "full", "total")),
-        tcp_retransmits=_read_snmp(host, "Tcp", "RetransSegs"),
-        # no room in the socket's buffer, or a fragment missing
-        udp_drops=_read_snmp(host, "Udp", "InErrors"),
-        link_drops=None if isinstance(text, Missing) else parse_link_drops(text),
     )
-
-
-def _read_snmp(host: Host, protocol: str, counter: str) -> int | None:
-    text = host.read("/proc/net/snmp")
-    return None if isinstance(text, Missing) else parse_snmp(text, protocol).get(counter)
-
-
-def parse_snmp(text: str, protocol: str) -> dict[str, int]:
-    """The counters of a protocol in /proc/net/snmp: a line of names, then one of numbers."""
-    rows = [line.split() for line in text.splitlines() if line.startswith(f"{protocol}:")]
-    if len(rows) != 2:
-        return {}
-    names, numbers = rows
-    return {name: int(number) for name, number in zip(names[1:], numbers[1:], strict=False) if _COUNT.fullmatch(number)}
-
-
-def parse_link_drops(text: str) -> int | None:
-    """Packets that the links dropped, received and sent ones together, of /proc/net/dev; the loopback left out."""
-    rows = [line.partition(":") for line in text.splitlines() if ":" in line]
-    fields = [numbers.split() for name, _, numbers in rows if name.strip() != "lo"]
-    drops = [(row[3], row[11]) for row in fields if len(row) >= 12]
-    return sum(int(one) for pair in drops for one in pair if _COUNT.fullmatch(one)) if drops else None
 
 
 def _counter_delta(before: int | None, after: int | None) -> int | None:
@@ -217,29 +183,7 @@ def covariates_between(before: CovariateCounters, after: CovariateCounters, figu
         steal_share=_share_of(_counter_delta(before.cpu_steal_ticks, after.cpu_steal_ticks), ticks),
         psi_cpu_share=_share_of(_counter_delta(before.psi_cpu_some_us, after.psi_cpu_some_us), window_us),
         psi_io_full_share=_share_of(_counter_delta(before.psi_io_full_us, after.psi_io_full_us), window_us),
-        tcp_retransmits=_counter_delta(before.tcp_retransmits, after.tcp_retransmits),
-        udp_drops=_counter_delta(before.udp_drops, after.udp_drops),
-        link_drops=_counter_delta(before.link_drops, after.link_drops),
     )
-
-
-_NETWORK_WORDS: Mapping[str, str] = MappingProxyType(
-    {
-        "tcp_retransmits": "TCP segments sent again",
-        "udp_drops": "UDP datagrams dropped on arrival",
-        "link_drops": "packets dropped by links",
-    }
-)
-
-
-def network_words(before: Sequence[Covariates], after: Sequence[Covariates]) -> str | None:
-    """What this host's network lost during the runs of arm A and of arm B, as medians; ``None`` if nothing is known."""
-    found = []
-    for field, words in _NETWORK_WORDS.items():
-        values = [[seen for run in runs if (seen := getattr(run, field)) is not None] for runs in (before, after)]
-        if all(values):
-            found.append(f"{words} {median(values[0]):g} → {median(values[1]):g}")
-    return f"in a run on this host: {', '.join(found)}" if found else None
 
 
 def judge_group(group: Sequence[Covariates], history: Sequence[Sequence[Covariates]]) -> tuple[str, ...]:

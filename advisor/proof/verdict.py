@@ -27,7 +27,7 @@ from collections.abc import Sequence
 import msgspec
 
 from advisor.host.numbers import count_noun
-from advisor.proof.covariates import network_words, stand_out
+from advisor.proof.covariates import stand_out
 from advisor.proof.metrics import METRICS, Metric, MetricName
 from advisor.proof.own_command import OWN_WORKLOADS
 from advisor.proof.records import (
@@ -708,15 +708,6 @@ def _list_notes(
     if costs or tendency == "gain-with-cost":
         of = "false difference" if session.self_test else "cost"
         notes.append(f"{of}: {', '.join(costs) or 'another claim got worse'}")
-    # What was lost on the way: shown where the profile is about the network, never judged.
-    if session.subject.path != "network" and session.peer_address is None:
-        network_notes = []
-    else:
-        runs = [run for pair in counted_pairs(session) for run in pair.runs]
-        before, after = ([run.covariates for run in runs if run.arm == arm] for arm in ("A", "B"))
-        words = network_words(before, after)
-        network_notes = [words] if words else []
-    notes += network_notes
     if len(session.schedule.looks) > 1:
         notes.append(
             f"the data may be looked at {count_noun(len(session.schedule.looks), 'time')}, so significance is judged at"

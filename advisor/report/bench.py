@@ -1,7 +1,4 @@
-"""A measured series as text: each workload's figures, how far they vary, and what a single pair of runs would be worth.
-
-The drawing shows the runs around their own median, each at its figure, as in the page of a proof.
-"""
+"""A measured series as text: each workload's figures, how far they vary, and what a single pair of runs would be worth."""
 
 from __future__ import annotations
 
@@ -12,12 +9,11 @@ from typing import Final
 from advisor.errors import AdvisorError
 from advisor.proof.own_command import COMMAND_WORKLOAD
 from advisor.proof.records import Ended
-from advisor.proof.series import Bench, Quality, Series, WorkloadSeries, counted_rounds, values_of
+from advisor.proof.series import Bench, Quality, Series, WorkloadSeries, counted_rounds
 from advisor.proof.workload_file import is_workload_path, read_workload
 from advisor.proof.workloads import split_threads
 from advisor.report.bench_tables import add_pattern_table, add_sweeps
 from advisor.report.format import clean, format_duration
-from advisor.report.intervals import PLOT_MAX, Axis, Drawn, axis_around, axis_labels, plot_intervals
 from advisor.report.layout import Page, Piece, Span, Style, counted
 from advisor.report.proof import format_percent
 from advisor.report.proof_words import command_words, name_metric, place_options, scratch_words, workload_title
@@ -47,7 +43,6 @@ def bench_text(bench: Bench, *, width: int, color: bool) -> str:
     _add_head(page, bench)
     add_pattern_table(page, bench)
     add_sweeps(page, bench)
-    axis = _shared_axis(page, bench)
     page.heading("Workloads", Span(": medians of the runs", "dim"))
     for one in bench.workloads:
         title = workload_title(one.name)
@@ -56,9 +51,10 @@ def bench_text(bench: Bench, *, width: int, color: bool) -> str:
             page.add(Span("no run that counts", "yellow"), indent=4)
             continue
         _add_figures(page, one)
-        if axis is not None:
-            _add_drawing(page, bench.series, one, axis)
-    _add_legend(page, is_drawn=axis is not None)
+    page.blank()
+    page.add(
+        Span("The level of an interval is exact (order statistics) for runs that do not depend on each other.", "dim")
+    )
     _add_floor(page, bench)
     notes = [*bench.notes, *_coverage_notes(bench), *(f"unknown: {what}" for what in bench.gate.unknown)]
     if bench.series.forced:
@@ -166,48 +162,6 @@ def _interval_words(one: WorkloadSeries) -> str:
 def _latency_words(one: WorkloadSeries) -> str:
     found = (("p50", one.latency_p50_us), ("p95", one.latency_p95_us), ("p99", one.latency_p99_us))
     return ", ".join(f"{name} {_format_amount(value, 'us')}" for name, value in found if value is not None)
-
-
-def _shared_axis(page: Page, bench: Bench) -> Axis | None:
-    """One for the whole page, so that the spread of one workload can be seen against that of another."""
-    reach = [value for one in bench.workloads for value in _around_median(bench.series, one)]
-    if not any(reach):
-        return None
-    return axis_around(reach, min(page.width - 4, PLOT_MAX))
-
-
-def _around_median(series: Series, one: WorkloadSeries) -> list[float]:
-    """Logarithms of each run over the median, in the order of time."""
-    if one.median is None:
-        return []
-    return [math.log(value / one.median) for value in values_of(series, one.name, one.metric)]
-
-
-def _add_drawing(page: Page, series: Series, one: WorkloadSeries, axis: Axis) -> None:
-    assert one.median is not None
-    assert one.interval is not None
-    values = _around_median(series, one)
-    low, high = (math.log(bound / one.median) for bound in one.interval)
-    page.row("    ", *plot_intervals(axis, Drawn(low, 0.0, high), band=(min(values), max(values)), style="green"))
-    page.row(
-        "    ",
-        Span(axis_labels(axis, format_percent(math.expm1(axis.low)), format_percent(math.expm1(axis.high))), "dim"),
-    )
-
-
-def _add_legend(page: Page, *, is_drawn: bool) -> None:
-    page.blank()
-    if is_drawn:
-        page.add(
-            Span(
-                "├──●──┤ median of the runs and the interval that holds the true one, ░ all runs; better is to the"
-                " right, where less is better to the left.",
-                "dim",
-            )
-        )
-    page.add(
-        Span("The level of an interval is exact (order statistics) for runs that do not depend on each other.", "dim")
-    )
 
 
 def _add_floor(page: Page, bench: Bench) -> None:

@@ -47,11 +47,6 @@ def round_ends(values: Iterable[float], finest: float = 0.0) -> tuple[float, flo
     )
 
 
-def axis_around(values: Iterable[float], width: int) -> Axis:
-    """An axis with round ends around all values."""
-    return Axis(*round_ends(values), width)
-
-
 def axis_labels(axis: Axis, left: str, right: str) -> str:
     """The line below a drawing: both ends, and 0 where it stands."""
     line = f"{left}{right.rjust(axis.width - len(left))}"

@@ -53,7 +53,7 @@ from advisor.planning.records import Plan
 from advisor.profiles.profile import parse_profile
 from advisor.profiles.toml_lines import lines_of
 from advisor.proof import archive
-from advisor.proof.covariates import parse_disk_bytes, parse_snmp
+from advisor.proof.covariates import parse_disk_bytes
 from advisor.proof.live_source import parse_limits
 from advisor.proof.own_command import LIVE_KINDS, CommandMetric, parse_metrics
 from advisor.proof.workload_file import parse_workload_file
@@ -249,7 +249,6 @@ BY_HAND: Final[tuple[Target, ...]] = (
     Target("check_severity", check_severity, str, (UsageError,)),
     Target("parse_disk_bytes", lambda text: parse_disk_bytes(text, "nvme0n1"), str),
     Target("parse_port_use", lambda text: parse_port_use(text, 1024, 60999), str),
-    Target("parse_snmp", lambda text: [parse_snmp(text, one) for one in ("Tcp", "Udp")], str),
     Target("parse_counts", lambda text: parse_counts(text.split(" ")), str),
     Target("parse_reply", lambda data: [parse_reply(4, data, has_ip_header=one) for one in (True, False)], bytes),
     Target("parse_said", _said, bytes),

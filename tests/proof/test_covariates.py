@@ -15,12 +15,9 @@ from advisor.proof.covariates import (
     foreign_io,
     is_resyncing,
     judge_group,
-    network_words,
     parse_cpu_ticks,
     parse_disk_bytes,
-    parse_link_drops,
     parse_pressure,
-    parse_snmp,
     read_counters,
     read_gate,
     stand_out,
@@ -172,48 +169,6 @@ def test_waiting_for_writeback(tmp_path: Path) -> None:
         (tmp_path / "proc/meminfo").write_text("Dirty: 0 kB\nWriteback: 0 kB\n")
 
     assert wait_for_writeback(host, drained)
-
-
-SNMP = """\
-Ip: Forwarding DefaultTTL
-Ip: 1 64
-Tcp: RtoAlgorithm MaxConn InSegs OutSegs RetransSegs
-Tcp: 1 -1 100 200 7
-Udp: InDatagrams NoPorts InErrors
-Udp: 84912 24571 31499
-UdpLite: InDatagrams NoPorts InErrors
-UdpLite: 0 0 5
-"""
-DEV = """\
-Inter-|   Receive                         |  Transmit
- face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo colls carrier compressed
-    lo: 100 1 0 40 0 0 0 0 100 1 0 50 0 0 0 0
-  eth0: 100 1 0 3 0 0 0 0 100 1 0 2 0 0 0 0
-  eth1: 100 1 0 4 0 0 0 0 100 1 0 0 0 0 0 0
- cut: 1 2
-"""
-
-
-def test_counters_of_the_network(tmp_path: Path) -> None:
-    assert parse_snmp(SNMP, "Tcp")["RetransSegs"] == 7
-    assert parse_snmp(SNMP, "Udp")["InErrors"] == 31499
-    assert parse_snmp(SNMP, "Sctp") == {}
-    assert parse_snmp("Tcp: RetransSegs\n", "Tcp") == {}
-    # the loopback is no wire
-    assert parse_link_drops(DEV) == 9
-    assert parse_link_drops("nothing") is None
-    host = calm_host(tmp_path, proc__net__snmp=SNMP, proc__net__dev=DEV)
-    before = read_counters(host, None, 0.0)
-    assert (before.tcp_retransmits, before.udp_drops, before.link_drops) == (7, 31499, 9)
-    after = read_counters(calm_host(tmp_path, proc__net__snmp=SNMP.replace(" 7", " 12")), None, 1.0)
-    found = covariates_between(before, after, None)
-    assert (found.tcp_retransmits, found.udp_drops, found.link_drops) == (5, 0, 0)
-
-
-def test_what_the_network_lost_is_told_for_both_arms() -> None:
-    quiet, lossy = Covariates(1.0, tcp_retransmits=1), Covariates(1.0, tcp_retransmits=9)
-    assert network_words([quiet], [lossy]) == "in a run on this host: TCP segments sent again 1 → 9"
-    assert network_words([Covariates(1.0)], [lossy]) is None
 
 
 def test_a_pair_stands_out_whichever_arm_was_hit() -> None:

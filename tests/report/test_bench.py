@@ -13,7 +13,7 @@ from advisor.proof.covariates import CalmGate
 from advisor.proof.series import Bench, summarise_series
 from advisor.report.bench import bench_text
 from advisor.report.comparison import comparison_text
-from advisor.report.intervals import Axis, Drawn, axis_around, axis_labels, plot_intervals
+from advisor.report.intervals import Axis, Drawn, axis_labels, plot_intervals, round_ends
 from tests.each import for_each
 from tests.golden import assert_golden
 from tests.proof.benches import OTHER, saved, series, speeds
@@ -118,7 +118,7 @@ VALUES = st.floats(-2.0, 2.0).filter(lambda value: value == 0 or abs(value) > 1e
 @example((-1.5, -0.002, -0.001), 24)
 def test_an_interval_that_leaves_out_0_never_touches_it(values: tuple[float, float, float], width: int) -> None:
     drawn = Drawn(*sorted(values))
-    axis = axis_around(drawn, width)
+    axis = Axis(*round_ends(drawn), width)
     signs = "".join(span.text for span in plot_intervals(axis, drawn, band=None))
     assert len(signs) == width
     leaves_out = drawn.low > 0 or drawn.high < 0
@@ -131,7 +131,7 @@ def test_an_interval_that_leaves_out_0_never_touches_it(values: tuple[float, flo
 
 @given(st.lists(VALUES, max_size=5))
 def test_the_axis_holds_0_and_every_value(values: list[float]) -> None:
-    axis = axis_around(values, 40)
+    axis = Axis(*round_ends(values), 40)
     assert axis.low < 0 < axis.high
     assert all(axis.low <= value <= axis.high for value in values)
 
