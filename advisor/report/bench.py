@@ -1,4 +1,4 @@
-"""A measured series as text: each workload's figures, how far they vary, and what a single pair of runs would be worth."""
+"""A measured series as text: figures of each workload, how far they vary, and what a single pair of runs is worth."""
 
 from __future__ import annotations
 
