@@ -137,7 +137,7 @@ def known_ids(device: str) -> tuple[str, ...]:
     named = (one.tunable for profile in map(load, profile_paths()) for one in profile.tunables)
     examples = (identity for kind in all_kinds() for identity, _ in kind.examples)
     settings = (re.sub(r":[^:]+:", lambda _: f":{device}:", one, count=1) for one in (*named, *examples))
-    return (*(f"sysctl:{key}" for key in (*KEYS, *SETTINGS)), *settings)
+    return (*(f"sysctl:{key}" for key in (*KEYS, *SETTINGS) if "*" not in key), *settings)
 
 
 def nearest_ids(identity: str, known: Iterable[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import pytest
 
 from advisor.facts.settings import CAUTIONS, KEYS, SETTINGS, find_setting
 from advisor.facts.settings.record import Machine
-from advisor.profiles.single_values import parse_value, values_profile
+from advisor.profiles.single_values import known_ids, parse_value, values_profile
 from advisor.report.explain import explain_id
 from advisor.rules.settings import judge_value
 from advisor.tunables.harm import find_harm
@@ -104,3 +104,9 @@ def test_a_key_that_is_gone_is_explained_with_where_it_went(key: str) -> None:
     setting = find_setting(found.id.removeprefix("sysctl:"))
     assert setting is not None
     assert dict(found.details)["gone"] == setting.went
+
+
+def test_an_id_that_is_offered_names_a_key() -> None:
+    offered = [one for one in known_ids("eth0") if one.startswith("sysctl:")]
+    assert "sysctl:kernel.threads-max" in offered
+    assert [one for one in offered if "*" in one] == []
