@@ -20,20 +20,44 @@ from advisor.proof.covariates import CalmGate
 from advisor.proof.identity import HostIdentity
 from advisor.proof.metrics import METRICS, Metric, MetricName
 from advisor.proof.own_command import COMMAND_WORKLOAD, OwnCommand
-from advisor.proof.records import GUARDRAIL_LIMIT, ArmSetting, Cost, Ended, FioRun, ToggleClass, guardrails_of
+from advisor.proof.records import (
+    GUARDRAIL_LIMIT,
+    Arm,
+    ArmSetting,
+    Claim,
+    Cost,
+    Ended,
+    FioRun,
+    Guardrail,
+    Pair,
+    ProofSubject,
+    Session,
+    Summary,
+    ToggleClass,
+    guardrails_of,
+)
 from advisor.proof.schedule import Schedule
 from advisor.proof.statistics import (
-    MINIMUM_PAIRS,
     TOST_CONFIDENCE,
     Tested,
     hodges_lehmann,
     holm,
-    limit_status,
     median,
     minimum_detectable_effect,
     sign_test,
     signed_rank,
     step_down,
+)
+from advisor.proof.verdict import (
+    PairedSample,
+    cost_of,
+    count_alone,
+    counted_pairs,
+    exceeds_control,
+    judge_guardrails,
+    leans_to_arm_b,
+    make_sample,
+    worst_case,
 )
 from advisor.proof.workloads import NULL_CONTROL, get_workload
 
@@ -43,8 +67,6 @@ ALPHA = 0.05
 SINGLE_CONFIDENCE = 0.95
 CONTROL_LEVEL = 0.05
 ONE_SIDED_LEVEL = 0.05
-LEANING_LEVEL = 0.5
-"""Sign test below which contamination leans to an arm, so that what was put aside counts for its guardrails."""
 MAX_CONTAMINATED_SHARE = 0.5
 EQUIVALENCE_BLOCKS = 16
 
@@ -255,18 +277,45 @@ def counted_blocks(session: ArmsSession) -> tuple[ArmBlock, ...]:
     return tuple(one for one in session.blocks if one.whole and not one.superseded)
 
 
-def arm_ratios(blocks: Sequence[ArmBlock], arm: str, workload: str, metric: MetricName) -> list[tuple[float, float]]:
-    """(none, arm) of each block that has both, values above zero; of several runs their geometric mean."""
-    found = []
-    for block in blocks:
-        sides = [
-            [_cell_value(cell, workload, metric) for cell in block.cells if cell.is_under(arm) is side]
-            for side in (False, True)
+def _pairs_of(session: ArmsSession, arm: str, workload: str) -> Session:
+    """Return an arm and ``none`` of the same blocks as a session of two arms with one claim: with pairs A is without
+    the arm, B with it."""
+    pairs = []
+    for block in session.blocks:
+        sides: list[tuple[Arm, ArmTurn]] = [
+            ("B" if is_under else "A", cell) for cell in block.cells if (is_under := cell.is_under(arm)) is not None
         ]
-        without, under = (geometric_mean(side) for side in sides)
-        if without and under:
-            found.append((without, under))
-    return found
+        runs = [msgspec.structs.replace(run, arm=side) for side, cell in sides for run in cell.runs]
+        controls = [msgspec.structs.replace(cell.control, arm=side) for side, cell in sides if cell.control is not None]
+        if {run.arm for run in runs} == {"A", "B"}:
+            pairs.append(
+                Pair(
+                    block.index,
+                    block.attempt,
+                    "AB",
+                    tuple(runs),
+                    tuple(controls),
+                    contaminated=block.contaminated,
+                    superseded=block.superseded,
+                    whole=block.whole,
+                )
+            )
+    guardrails = tuple(Guardrail(workload, metric.name, limit) for metric, limit in session.guardrails_for(workload))
+    claim = Claim(workload, session.metric_of(workload).name, margin=session.margin)
+    control = NULL_CONTROL if any(pair.control_runs for pair in pairs) else None
+    return Session(
+        subject=ProofSubject(arm, (claim,), guardrails, control, command=session.command),
+        schedule=msgspec.structs.replace(session.schedule, looks=(session.schedule.pairs,), alpha=ALPHA),
+        toggle_class=session.toggle_class,
+        seed=session.seed,
+        target=session.target,
+        file_system=session.file_system,
+        device=session.device,
+        fio_version=session.fio_version,
+        started=session.started,
+        pairs=tuple(pairs),
+        judged_by="pair",
+    )
 
 
 def geometric_mean(values: Sequence[float | None]) -> float | None:
@@ -274,26 +323,24 @@ def geometric_mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value]
     if not known or len(known) < len(values):
         return None
-    return known[0] if len(known) == 1 else math.exp(math.fsum(map(math.log, known)) / len(known))
+    return math.exp(math.fsum(map(math.log, known)) / len(known))
 
 
 def _cell_value(cell: ArmTurn, workload: str, metric: MetricName) -> float | None:
-    if workload == NULL_CONTROL:
-        return cell.control.figures.value(metric) if cell.control else None
     return next((run.figures.value(metric) for run in cell.runs if run.workload == workload), None)
 
 
 def conclude_session(session: ArmsSession) -> ArmsProof:
     """What follows from a session; the same session gives the same result."""
     blocks = counted_blocks(session)
-    pairs = [(arm, workload) for arm in session.arms[1:] for workload in session.workloads]
-    samples = [_log_ratios(session, blocks, arm, workload) for arm, workload in pairs]
-    levels = step_down([signed_rank(one).p_value for one in samples], ALPHA)
+    pairs = [_pairs_of(session, arm, workload) for arm in session.arms[1:] for workload in session.workloads]
+    samples = [_sample_of(one) for one in pairs]
+    levels = step_down([signed_rank(one.effects).p_value for one in samples], ALPHA)
     effects = tuple(
-        _apply_guardrails(session, _judge_effect(session, blocks, arm, workload, sample, level), level)
-        for (arm, workload), sample, level in zip(pairs, samples, levels, strict=True)
+        _apply_guardrails(one, _judge_effect(one, sample, level), level)
+        for one, sample, level in zip(pairs, samples, levels, strict=True)
     )
-    controls = _judge_controls(blocks, session.arms[1:])
+    controls = _judge_controls(pairs[:: len(session.workloads)])
     reasons = list(session.faults)
     reasons += [
         f"the negative control moved under {one.arm} (× {one.ratio:.3f}, p = {one.p_holm:.4f}): something else did, too"
@@ -303,14 +350,14 @@ def conclude_session(session: ArmsSession) -> ArmsProof:
     share = _contaminated_share(session)
     if share > MAX_CONTAMINATED_SHARE:
         reasons.append(f"{share:.0%} of the blocks were contaminated by other activity")
-    invalid, indicative = (reasons, [*_indicative_reasons(session, len(pairs)), *_list_doubts(session, effects)])
+    invalid, indicative = (reasons, [*_indicative_reasons(session, len(pairs)), *_list_doubts(pairs, effects)])
     left = sum(1 for one in counted_blocks(session) if one.contaminated)
     notes = [f"{left} contaminated blocks are included: there was no room to repeat them"] if left else []
     notes += [
         f"contamination fell on {arm} more often than on none: the blocks that were put aside count for its guardrails,"
         " and a gain of it must be there with them, too"
-        for arm in session.arms[1:]
-        if _leans_to_arm(session, arm)
+        for arm, one in zip(session.arms[1:], pairs[:: len(session.workloads)], strict=True)
+        if leans_to_arm_b(one)
     ]
     return ArmsProof(
         quality="invalid" if invalid else "indicative" if indicative else "sound",
@@ -330,153 +377,95 @@ def conclude_session(session: ArmsSession) -> ArmsProof:
     )
 
 
-def _log_ratios(session: ArmsSession, blocks: Sequence[ArmBlock], arm: str, workload: str) -> list[float]:
-    """ln ratios over ``none``, plus is better."""
-    return _metric_effects(blocks, arm, workload, session.metric_of(workload))
+def _sample_of(session: Session, metric: MetricName | None = None, *, with_repeated: bool = False) -> PairedSample:
+    """Return the claim of two arms, or another metric of its workload, over the pairs that count, or over all."""
+    (claim,) = session.subject.claims
+    described = session.subject.metric_of(claim) if metric is None else METRICS[metric]
+    pairs = [pair for pair in session.pairs if pair.whole] if with_repeated else counted_pairs(session)
+    return make_sample(pairs, claim.workload, described)
 
 
-def _metric_effects(blocks: Sequence[ArmBlock], arm: str, workload: str, metric: Metric) -> list[float]:
-    return [metric.sign * math.log(after / before) for before, after in arm_ratios(blocks, arm, workload, metric.name)]
-
-
-def _judge_effect(
-    session: ArmsSession, blocks: Sequence[ArmBlock], arm: str, workload: str, sample: Sequence[float], level: Tested
-) -> Effect:
-    described = session.metric_of(workload)
-    empty = Effect(arm, workload, described.name, described.unit, described.better, "inconclusive")
-    if not sample:
+def _judge_effect(session: Session, sample: PairedSample, level: Tested) -> Effect:
+    (claim,) = session.subject.claims
+    described, values = session.subject.metric_of(claim), sample.effects
+    empty = Effect(
+        session.subject.profile, claim.workload, described.name, described.unit, described.better, "inconclusive"
+    )
+    if not values:
         return empty
-    seen = arm_ratios(blocks, arm, workload, described.name)
-    interval, equivalence = hodges_lehmann(sample, 1 - level.level, TOST_CONFIDENCE)
+    interval, equivalence = hodges_lehmann(values, 1 - level.level, TOST_CONFIDENCE)
     bounds = sorted(math.exp(described.sign * bound) for bound in (interval.low, interval.high))
-    alone = hodges_lehmann(sample, SINGLE_CONFIDENCE)[0]
+    alone = hodges_lehmann(values, SINGLE_CONFIDENCE)[0]
     single = sorted(math.exp(described.sign * bound) for bound in (alone.low, alone.high))
-    is_same = len(sample) >= EQUIVALENCE_BLOCKS and equivalence.lies_within(math.log1p(session.margin))
+    is_same = len(values) >= EQUIVALENCE_BLOCKS and equivalence.lies_within(math.log1p(claim.margin or 0.0))
     call: Call = "no-difference" if is_same else "inconclusive"
     if level.is_significant and interval.excludes_zero:
         call = "gain" if interval.estimate > 0 else "loss"
     return msgspec.structs.replace(
         empty,
         call=call,
-        blocks=len(sample),
-        before=median([before for before, _ in seen]),
-        after=median([after for _, after in seen]),
+        blocks=len(values),
+        before=median(sample.before),
+        after=median(sample.after),
         ratio=math.exp(described.sign * interval.estimate),
         interval=(bounds[0], bounds[1]),
         confidence=interval.confidence,
         p_value=level.p_value,
         p_holm=level.p_holm,
-        minimum_detectable_effect=minimum_detectable_effect(sample, level.level),
-        latency_p99_ratio=_median_ratio(blocks, arm, workload, "latency_p99"),
-        cpu_ratio=_median_ratio(blocks, arm, workload, "cpu_per_io"),
+        minimum_detectable_effect=minimum_detectable_effect(values, level.level),
+        latency_p99_ratio=_median_ratio(session, "latency_p99"),
+        cpu_ratio=_median_ratio(session, "cpu_per_io"),
         interval95=(single[0], single[1]),
     )
 
 
-def _apply_guardrails(session: ArmsSession, one: Effect, level: Tested) -> Effect:
+def _apply_guardrails(session: Session, one: Effect, level: Tested) -> Effect:
     """With what its guardrails say, and without a gain that is not there among all attempts where contamination leans
     to its arm: what disturbed that arm may be its values."""
-    leans = _leans_to_arm(session, one.arm)
-    blocks = [each for each in session.blocks if each.whole] if leans else counted_blocks(session)
+    (claim,) = session.subject.claims
     call = one.call
-    if leans and call == "gain":
-        whole = hodges_lehmann(_log_ratios(session, blocks, one.arm, one.workload), 1 - level.level)[0]
+    if call == "gain" and leans_to_arm_b(session):
+        whole = hodges_lehmann(_sample_of(session, with_repeated=True).effects, 1 - level.level)[0]
         call = "gain" if whole.low > 0 else "inconclusive"
-    found = {
-        limit_status(_metric_effects(blocks, one.arm, one.workload, metric), limit, ONE_SIDED_LEVEL, ALPHA)
-        for metric, limit in session.guardrails_for(one.workload)
-    }
-    cost: Cost = "shown" if "broken" in found else "undecided" if "undecided" in found else "none"
-    sign = session.metric_of(one.workload).sign
-    is_small = call == "gain" and one.ratio is not None and sign * math.log(one.ratio) < math.log1p(session.margin)
-    return msgspec.structs.replace(one, call=call, cost=cost, below_margin=is_small)
+    sign = session.subject.metric_of(claim).sign
+    is_small = call == "gain" and one.ratio is not None and sign * math.log(one.ratio) < math.log1p(claim.margin or 0.0)
+    return msgspec.structs.replace(one, call=call, cost=cost_of(judge_guardrails(session)), below_margin=is_small)
 
 
-def _count_alone(session: ArmsSession, arm: str) -> tuple[int, int]:
-    """Contaminated blocks in which ``none`` was hit and not the arm, and the reverse."""
-    hit = [
-        {cell.is_under(arm) for cell in one.cells if any(run.lamps for run in cell.runs)}
-        for one in session.blocks
-        if one.whole and one.contaminated
-    ]
-    return sum(False in one and True not in one for one in hit), sum(True in one and False not in one for one in hit)
-
-
-def _leans_to_arm(session: ArmsSession, arm: str) -> bool:
-    bare, own = _count_alone(session, arm)
-    return own > bare and sign_test(bare, own) <= LEANING_LEVEL
-
-
-def _list_doubts(session: ArmsSession, effects: Sequence[Effect]) -> list[str]:
-    """Why what the figures say may be no effect of the values: contamination of one arm alone, a control that is not
-    shown to move less."""
+def _list_doubts(pairs: Sequence[Session], effects: Sequence[Effect]) -> list[str]:
+    """Why what the figures say may be no effect of the values: contamination of one arm alone, a gain that is not there
+    in the worst case, a control that is not shown to move less."""
     found = []
-    for arm in session.arms[1:]:
-        bare, own = _count_alone(session, arm)
-        p_value = sign_test(bare, own)
-        if p_value <= ONE_SIDED_LEVEL / (len(session.arms) - 1):
+    arms = {one.subject.profile: one for one in pairs}
+    for arm, session in arms.items():
+        alone = count_alone(session)
+        p_value = sign_test(alone["A"], alone["B"])
+        if p_value <= ONE_SIDED_LEVEL / len(arms):
             found.append(
-                f"contamination fell on {arm} without none in {own} blocks and on none without {arm} in {bare}"
-                f" (p = {p_value:.4f}): what disturbed those runs may be an effect of the values, and they were put"
-                " aside"
+                f"contamination fell on {arm} without none in {alone['B']} blocks and on none without {arm} in"
+                f" {alone['A']} (p = {p_value:.4f}): what disturbed those runs may be an effect of the values, and they"
+                " were put aside"
             )
-    found += [words for one in effects if one.call == "gain" and (words := _worst_case(session, one)) is not None]
-    found += [
-        f"{one.workload}: the gain of {one.arm} is not shown to be larger than what the negative control does"
-        for one in effects
-        if one.call == "gain" and not _exceeds_control(session, one)
-    ]
+    for session, one in zip(pairs, effects, strict=True):
+        if one.call != "gain":
+            continue
+        margin = session.subject.claims[0].margin
+        claim = Summary(
+            one.workload, one.metric, one.unit, one.better, verdict="gain", margin=margin, below_margin=one.below_margin
+        )
+        worst = worst_case(session, (claim,))
+        if worst is not None:
+            found.append(f"{one.workload}: {worst.replace('arm B', one.arm).replace('arm A', NONE)}")
+        if not exceeds_control(session):
+            found.append(
+                f"{one.workload}: the gain of {one.arm} is not shown to be larger than what the negative control does"
+            )
     return found
 
 
-def _worst_case(session: ArmsSession, one: Effect) -> str | None:
-    """Why a gain does not survive what was put aside, where that fell on its arm more often: totals over all blocks, as
-    in `advisor.proof.verdict`."""
-    bare, own = _count_alone(session, one.arm)
-    if own <= bare:
-        return None
-    blocks = [each for each in session.blocks if each.whole]
-    found = []
-    total = _total_effect(blocks, one, session.metric_of(one.workload))
-    if total is not None and total < (0.0 if one.below_margin else session.margin):
-        found.append(f"{one.metric} is {total:+.0%}")
-    for metric, limit in session.guardrails_for(one.workload):
-        worse = _total_effect(blocks, one, metric)
-        if worse is not None and -worse > limit:
-            found.append(f"{metric.name} is {-worse:+.0%} worse (limit {limit:.0%})")
-    if not found:
-        return None
-    return (
-        f"{one.workload}: contamination fell on {one.arm} without none in {own} blocks and on none without {one.arm} in"
-        f" {bare}; if its values caused it, then over all blocks, those that were put aside included,"
-        f" {', '.join(found)}"
-    )
-
-
-def _total_effect(blocks: Sequence[ArmBlock], one: Effect, metric: Metric) -> float | None:
-    seen = arm_ratios(blocks, one.arm, one.workload, metric.name)
-    if not seen:
-        return None
-    ratio = sum(after for _, after in seen) / sum(before for before, _ in seen)
-    return (ratio - 1) if metric.sign > 0 else (1 - ratio)
-
-
-def _exceeds_control(session: ArmsSession, one: Effect) -> bool:
-    """A one-sided test on the gain less what the control did in the same blocks."""
-    excess = []
-    for block in counted_blocks(session):
-        own = _log_ratios(session, [block], one.arm, one.workload)
-        control = arm_ratios([block], one.arm, NULL_CONTROL, "iops")
-        if own and control:
-            excess.append(own[0] - math.log(control[0][1] / control[0][0]))
-    if not any(cell.control for block in session.blocks for cell in block.cells):
-        return True
-    return len(excess) >= MINIMUM_PAIRS and hodges_lehmann(excess, 1 - 2 * ONE_SIDED_LEVEL)[0].low > 0
-
-
-def _median_ratio(blocks: Sequence[ArmBlock], arm: str, workload: str, metric: MetricName) -> float | None:
-    found = [after / before for before, after in arm_ratios(blocks, arm, workload, metric)]
-    return median(found) if found else None
+def _median_ratio(session: Session, metric: MetricName) -> float | None:
+    sample = _sample_of(session, metric)
+    return median([after / before for before, after in zip(sample.before, sample.after, strict=True)] or [0.0]) or None
 
 
 def _find_interactions(session: ArmsSession, blocks: Sequence[ArmBlock]) -> tuple[Interaction, ...]:
@@ -522,13 +511,12 @@ def _gain_ratio(one: Effect) -> float:
     return ratio if one.better == "higher" else 1 / ratio
 
 
-def _judge_controls(blocks: Sequence[ArmBlock], arms: Sequence[str]) -> tuple[Control, ...]:
-    samples = [arm_ratios(blocks, arm, NULL_CONTROL, "iops") for arm in arms]
-    logs = [[math.log(after / before) for before, after in one] for one in samples]
-    adjusted = holm([signed_rank(one).p_value for one in logs])
+def _judge_controls(pairs: Sequence[Session]) -> tuple[Control, ...]:
+    samples = [make_sample(counted_pairs(one), NULL_CONTROL, METRICS["iops"], control=True).effects for one in pairs]
+    adjusted = holm([signed_rank(one).p_value for one in samples])
     return tuple(
-        Control(arm, len(one), math.exp(median(one)) if one else None, p_holm if one else None)
-        for arm, one, p_holm in zip(arms, logs, adjusted, strict=True)
+        Control(one.subject.profile, len(sample), *((math.exp(median(sample)), p_holm) if sample else (None, None)))
+        for one, sample, p_holm in zip(pairs, samples, adjusted, strict=True)
     )
 
 

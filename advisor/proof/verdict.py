@@ -196,7 +196,7 @@ def _judged_claims(session: Session) -> list[_Judged]:
     if not any(pair.superseded for pair in attempts):
         return judged
     if session.judged_by == "pair":
-        if not _leans_to_arm_b(session):
+        if not leans_to_arm_b(session):
             return judged
         whole = _judge_family(session, named, attempts, alpha)
         return [
@@ -265,19 +265,19 @@ def is_settled(session: Session) -> bool:
         return False
     if "gain" not in verdicts:
         return True
-    alone = _count_alone(session)
+    alone = count_alone(session)
     if alone["B"] > alone["A"]:
         return False
     control = _judge_control(session)
     is_judged = control is None or control.pairs >= MINIMUM_PAIRS
-    is_decided = is_judged and all(one.status != "undecided" for one in _judge_guardrails(session))
-    return is_decided and _exceeds_control(session)
+    is_decided = is_judged and all(one.status != "undecided" for one in judge_guardrails(session))
+    return is_decided and exceeds_control(session)
 
 
-def _judge_guardrails(session: Session) -> tuple[Summary, ...]:
+def judge_guardrails(session: Session) -> tuple[Summary, ...]:
     """Each at its full level: a guardrail is no further chance of a gain, but of missing a cost."""
     pairs = counted_pairs(session)
-    if _leans_to_arm_b(session):
+    if leans_to_arm_b(session):
         pairs = tuple(pair for pair in session.pairs if pair.whole)
     subject = session.subject
     return tuple(_guardrail_summary(session, item, subject.metric_of(item), pairs) for item in subject.guardrails)
@@ -321,7 +321,7 @@ def has_moved(control: Summary, margin: float) -> bool:
     return control.p_value <= CONTROL_LEVEL and abs(math.log1p(control.effect)) >= math.log1p(margin) / 2
 
 
-def _exceeds_control(session: Session, direction: int = 1) -> bool:
+def exceeds_control(session: Session, direction: int = 1) -> bool:
     """Whether every gain (or loss, ``direction`` -1) is shown to be larger than what the control did in the same pairs:
     a one-sided test on their differences, pair by pair, so that a control too noisy to be judged shows nothing. Where
     the control surely moved, the whole interval of the claim must lie beyond it."""
@@ -349,25 +349,25 @@ def _exceeds_control(session: Session, direction: int = 1) -> bool:
     return True
 
 
-def _count_alone(session: Session) -> dict[str, int]:
+def count_alone(session: Session) -> dict[str, int]:
     """Pairs whose contamination fell on one arm alone, for each arm."""
     arms = [{run.arm for run in pair.runs if run.lamps} for pair in session.pairs if pair.whole and pair.contaminated]
     return {arm: sum(1 for found in arms if found == {arm}) for arm in ("A", "B")}
 
 
-def _leans_to_arm_b(session: Session) -> bool:
+def leans_to_arm_b(session: Session) -> bool:
     """Whether contamination fell on arm B alone more often than on arm A alone, so that what was put aside counts."""
-    alone = _count_alone(session)
+    alone = count_alone(session)
     return alone["B"] > alone["A"] and sign_test(alone["A"], alone["B"]) <= LEANING_LEVEL
 
 
-def _worst_case(session: Session, claims: Sequence[Summary]) -> str | None:
+def worst_case(session: Session, claims: Sequence[Summary]) -> str | None:
     """Why a gain does not survive the worst case: what was put aside fell on arm B more often, and counts as its own.
 
     Medians of pairs do not see what happens in a few of them, so totals over all attempts decide: the claim's total
     must still be a gain (as large as the margin, where it was), and a guardrail's mean within its limit.
     """
-    alone = _count_alone(session)
+    alone = count_alone(session)
     if alone["B"] <= alone["A"]:
         return None
     attempts = [pair for pair in session.pairs if pair.whole]
@@ -497,18 +497,18 @@ def _indicative_reasons(
     if tendency in ("gain", "gain-with-cost") and control is not None:
         if control.pairs < MINIMUM_PAIRS:
             reasons.append(f"control not judged ({control.pairs} of {MINIMUM_PAIRS} pairs): a gain does not count yet")
-        elif not _exceeds_control(session):
+        elif not exceeds_control(session):
             reasons.append(
                 f"the gain is not shown to be larger than what the negative control shows{_control_text(control)}"
             )
-    if tendency == "loss" and control is not None and _has_fallen(control) and not _exceeds_control(session, -1):
+    if tendency == "loss" and control is not None and _has_fallen(control) and not exceeds_control(session, -1):
         reasons.append(
             f"the loss is not shown to be larger than what the negative control shows{_control_text(control)}"
         )
     if tendency in ("gain", "gain-with-cost", "no-difference") and session.live is not None:
         reasons += _one_sided_reasons(session)
     # What contaminated one arm and not the other may be the change itself.
-    alone = _count_alone(session)
+    alone = count_alone(session)
     p_value = sign_test(alone["A"], alone["B"])
     if p_value > ONE_SIDED_LEVEL:
         one_sided = None
@@ -520,7 +520,7 @@ def _indicative_reasons(
         )
     if one_sided:
         reasons.append(one_sided)
-    worst = _worst_case(session, claims) if tendency in ("gain", "gain-with-cost") else None
+    worst = worst_case(session, claims) if tendency in ("gain", "gain-with-cost") else None
     if worst:
         reasons.append(worst)
     if session.toggle_class == "T3":
@@ -590,7 +590,7 @@ def _claims_tendency(claims: Sequence[Summary], guardrails: Sequence[Summary], *
 def decide_session(session: Session) -> Proof:
     """The proof that follows from a session."""
     claims = judge_claims(session)
-    guardrails = _judge_guardrails(session)
+    guardrails = judge_guardrails(session)
     control = _judge_control(session)
     carry_over_p = carry_over(session)
     late = late_effect(session)
@@ -689,8 +689,8 @@ def _list_notes(
         notes.append(
             "no difference is not called: there was no room to hold each arm and see whether an effect comes late"
         )
-    if _leans_to_arm_b(session):
-        alone = _count_alone(session)
+    if leans_to_arm_b(session):
+        alone = count_alone(session)
         notes.append(
             f"contamination fell on arm B alone in {alone['B']} pairs and on arm A alone in {alone['A']}: the pairs"
             " that were put aside count for the guardrails, and a gain must be there with them, too"
