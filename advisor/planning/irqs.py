@@ -32,12 +32,11 @@ def select_irqs(values: Values, facts: Facts) -> tuple[Selected, ...]:
         cpus = near.get(node, "") if node is not None else ""
         if node is None or not cpus:
             continue
-        is_balanced = facts.owners.irqbalance and irq.number not in facts.owners.banned_irqs
-        chosen.append(_select_irq(irq, node, cpus, is_balanced=is_balanced))
+        chosen.append(_select_irq(irq, node, cpus))
     return tuple(chosen)
 
 
-def _select_irq(irq: Irq, node: int, cpus: str, *, is_balanced: bool) -> Selected:
+def _select_irq(irq: Irq, node: int, cpus: str) -> Selected:
     common = {"irq": str(irq.number)}
     what = f"{', '.join(irq.actions) or 'a device'} on node {node}"
     if irq.managed:
@@ -47,7 +46,4 @@ def _select_irq(irq: Irq, node: int, cpus: str, *, is_balanced: bool) -> Selecte
             refusal=f"{what}: its affinity is managed by the kernel, which spreads it over the queues' own CPUs",
             before=irq.affinity,
         )
-    if is_balanced:
-        reason = f"{what}: irqbalance runs and would move it back; exclude it by --banirq and its number"
-        return Selected(common, cpus, refusal=reason, before=irq.affinity)
     return Selected(common, cpus, why=f"It serves {what}.", rank=IRQ_RANK)

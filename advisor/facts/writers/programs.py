@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from advisor.facts.owners import read_owners
 from advisor.facts.writers.record import Place
 from advisor.host import Host
 from advisor.host.numbers import is_count
@@ -106,9 +107,13 @@ def ovs_ports(text: str) -> list[dict[str, object]]:
 
 
 def read_irqbalance(host: Host) -> Iterator[Place]:
-    """Yield the interrupts that irqbalance moves."""
-    if any(name.startswith("irqbalance") for name in host.names("/run")):
+    """Yield the interrupts that irqbalance moves: all that its options do not exclude."""
+    owners = read_owners(host)
+    if owners.irqbalance and not owners.banned_irqs:
         yield Place("irq:*:affinity", None)
+    elif owners.irqbalance:
+        numbers = {int(name) for name in host.names("/proc/irq") if is_count(name)}
+        yield from (Place(f"irq:{number}:affinity", None) for number in sorted(numbers.difference(owners.banned_irqs)))
 
 
 def read_crash_handlers(host: Host) -> Iterator[Place]:

@@ -223,7 +223,7 @@ LISTED: Final[Names] = _words(
     "/var/log/pods /etc/systemd/system/*.wants",
     "/sys/devices/system/node /etc/systemd/system /run/systemd/units /proc/net/bonding",
     "/sys/fs/btrfs /sys/fs/btrfs/*/devices",
-    "/sys/fs/cgroup/system.slice /sys/fs/cgroup/system.slice/*.slice",
+    "/sys/fs/cgroup /sys/fs/cgroup/system.slice /sys/fs/cgroup/system.slice/*.slice",
     "/sys/fs/cgroup/systemd/system.slice /sys/fs/cgroup/systemd/system.slice/*.slice",
     *(place for each in _CAPTURES for place in each.listed),
 )
