@@ -41,6 +41,8 @@ from advisor.tunables.catalogue import namespace_of
 Verdict = Literal["harmful", "helps", "overridden", "owned", "no-effect", "lowers", "no-evidence", "unknown", "set"]
 VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
 """The most important first."""
+_OF_FILES: Final = frozenset({"sysctl.overridden", "sysctl.differs-at-boot"})
+"""Findings that a plan makes by its file: they say nothing of the value."""
 _NO_RECORD: Final = "advisor has no record of this key"
 
 
@@ -307,9 +309,9 @@ class _Judge:
     def _planned(self, left: dict[str, JudgedLine]) -> dict[str, JudgedLine]:
         if not left:
             return {}
-        words = [_word(name, one.wanted or "") for name, one in left.items()]
+        words = [f"{name}={one.wanted}" for name, one in left.items()]
         try:
-            made = plan_profiles(self._host, words, {}, facts=self._facts, foresees=False)
+            made = plan_profiles(self._host, words, {}, facts=self._facts)
         except AdvisorError as error:
             # A value is a mistake here, or a budget does not hold: the rest is planned without it.
             if len(left) == 1:
@@ -321,9 +323,26 @@ class _Judge:
                 name: one for part in parts for name, one in self._planned({each: left[each] for each in part}).items()
             }
         skipped = {one.tunable: one for one in made.skipped}
+        blocked = {name for name in left if name in skipped and skipped[name].state == "blocked"}
+        if blocked and len(blocked) < len(left):
+            # What is blocked hides what the rest would do.
+            rest = {name: one for name, one in left.items() if name not in blocked}
+            return {name: _outcome(left[name], skipped[name]) for name in blocked} | self._planned(rest)
         kept = {one.tunable: one.persist for one in made.changes}
         found = {name: _outcome(one, skipped.get(name)) for name, one in left.items()}
-        return {name: self._by_writer(one, kept.get(name)) for name, one in found.items()}
+        foreseen = [one for one in made.foreseen if one.id not in _OF_FILES]
+        named = {
+            name: one
+            for name in left
+            for one in foreseen
+            if (key := name.removeprefix("sysctl:")) != name and key in f"{one.title} {one.why}"
+        }
+        return {
+            name: _as(one, "harmful", f"with it a scan would report {named[name].title} ({named[name].id})")
+            if name in named and one.verdict in ("no-evidence", "lowers", "helps")
+            else self._by_writer(one, kept.get(name))
+            for name, one in found.items()
+        }
 
     def _by_writer(self, line: JudgedLine, path: str | None) -> JudgedLine:
         """The line, where nothing sets the tunable otherwise after the file at ``path`` of a plan."""
