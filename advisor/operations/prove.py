@@ -171,8 +171,8 @@ def measure_noise(
     options: Sequence[str] = (),
     progress: Callable[[ProgressEvent], None] = lambda _: None,
 ) -> Proof:
-    """Compare this host with itself: the noise floor, and no invented gain. Changes nothing; needs root only for a disk
-    itself. ``command`` (of `choose_command`) is measured in place of fio."""
+    """Compare this host with itself: the noise floor, and no invented gain. Changes nothing. ``command`` (of
+    `choose_command`) is measured in place of fio."""
     if command is not None:
         return proofs.noise_floor(live_host(), (), settings, command=command, options=options, progress=progress)
     claims_for(workloads)

@@ -42,11 +42,10 @@ Stage = Literal["plan", "scratch", "warm-up", "probe", "pair", "round", "block",
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What the user chose.
 
-    ``target`` is a directory, ``raw`` a disk itself instead. ``budget_seconds`` always wins over the mode.
+    ``target`` is a directory. ``budget_seconds`` always wins over the mode.
     ``pairs`` replaces the mode's number of them. ``byte_budget`` replaces both defaults (8 GiB and 1 % of the device),
     ``seconds`` (0.1 to 600) the mode's length of a run. ``places`` are sections of workloads with the directory that
     each works in, where that is not the target. ``seed`` of the coin is drawn and recorded where none is given.
-    ``volume`` is what the target lies on, where it has burst credits.
     ``save_to`` is where the result with every run goes; without it, ``keep_result`` keeps it in the state directory.
     Without ``keep_partial``, only a session that was measured to its end is kept. ``attempts`` counts how often this
     comparison was started, with this one.
