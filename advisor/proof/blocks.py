@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import Literal
 
 import msgspec
@@ -209,16 +208,6 @@ class Effect(msgspec.Struct, frozen=True):
         return self.call == "gain" and self.cost == "none" and not self.below_margin
 
 
-class Interaction(msgspec.Struct, frozen=True):
-    """Two values that together do other than each does alone: ``ratio`` is the effect of both over the product of the
-    two effects. ``p_holm`` is adjusted over all pairs of values and workloads."""
-
-    pair: tuple[str, str]
-    workload: str
-    ratio: float
-    p_holm: float
-
-
 class Control(msgspec.Struct, frozen=True):
     """The negative control of one arm: what no profile can move. ``p_holm`` is adjusted over the arms."""
 
@@ -246,8 +235,6 @@ class ArmsProof(msgspec.Struct, frozen=True):
     gate: CalmGate
     session: ArmsSession
     saved_to: str | None = None
-    interactions: tuple[Interaction, ...] = ()
-    """Pairs of values that are shown to act on each other."""
     schema: Literal["advisor.arms/1"] = "advisor.arms/1"
 
     @property
@@ -257,14 +244,10 @@ class ArmsProof(msgspec.Struct, frozen=True):
 
 
 def kept_values(result: ArmsProof) -> tuple[str, ...]:
-    """Of single values those with a gain in any workload, and those that are shown to act on another one; none of an
-    invalid session."""
-    if result.quality == "invalid":
-        return ()
-    gains = {one.arm for one in result.effects if one.call == "gain"}
-    pairs = {name for one in result.interactions for name in one.pair}
-    losses = {one.arm for one in result.effects if one.call == "loss"} - gains
-    return tuple(name for name in result.arms[1:] if name in (gains | pairs) - losses)
+    """Of single values those with a gain in any workload; none of an invalid session. Two that gain together alone each
+    show half of that gain."""
+    gains = {one.arm for one in result.effects if one.call == "gain"} if result.quality != "invalid" else ()
+    return tuple(name for name in result.arms[1:] if name in gains)
 
 
 def smallest_blocks(comparisons: int, alpha: float = ALPHA) -> int:
@@ -318,21 +301,8 @@ def _pairs_of(session: ArmsSession, arm: str, workload: str) -> Session:
     )
 
 
-def geometric_mean(values: Sequence[float | None]) -> float | None:
-    """None where there is no value, or one that is none."""
-    known = [value for value in values if value]
-    if not known or len(known) < len(values):
-        return None
-    return math.exp(math.fsum(map(math.log, known)) / len(known))
-
-
-def _cell_value(cell: ArmTurn, workload: str, metric: MetricName) -> float | None:
-    return next((run.figures.value(metric) for run in cell.runs if run.workload == workload), None)
-
-
 def conclude_session(session: ArmsSession) -> ArmsProof:
     """What follows from a session; the same session gives the same result."""
-    blocks = counted_blocks(session)
     pairs = [_pairs_of(session, arm, workload) for arm in session.arms[1:] for workload in session.workloads]
     samples = [_sample_of(one) for one in pairs]
     levels = step_down([signed_rank(one.effects).p_value for one in samples], ALPHA)
@@ -373,7 +343,6 @@ def conclude_session(session: ArmsSession) -> ArmsProof:
         seed=session.seed,
         gate=session.gate,
         session=session,
-        interactions=_find_interactions(session, blocks),
     )
 
 
@@ -466,39 +435,6 @@ def _list_doubts(pairs: Sequence[Session], effects: Sequence[Effect]) -> list[st
 def _median_ratio(session: Session, metric: MetricName) -> float | None:
     sample = _sample_of(session, metric)
     return median([after / before for before, after in zip(sample.before, sample.after, strict=True)] or [0.0]) or None
-
-
-def _find_interactions(session: ArmsSession, blocks: Sequence[ArmBlock]) -> tuple[Interaction, ...]:
-    """The pairs of values whose interaction is shown, Holm over all of them."""
-    if session.ablation is None:
-        return ()
-    asked = [(pair, name) for pair in combinations(session.arms[1:], 2) for name in session.workloads]
-    samples = [_pair_contrasts(blocks, pair, name, session.metric_of(name)) for pair, name in asked]
-    adjusted = holm([signed_rank(one).p_value for one in samples])
-    return tuple(
-        Interaction(pair, name, math.exp(session.metric_of(name).sign * 2 * median(sample)), p_holm)
-        for (pair, name), sample, p_holm in zip(asked, samples, adjusted, strict=True)
-        if sample and p_holm <= ALPHA
-    )
-
-
-def _pair_contrasts(blocks: Sequence[ArmBlock], pair: tuple[str, str], workload: str, metric: Metric) -> list[float]:
-    """ln of the runs in which the two agree over those in which they differ, of each block; plus is better. Pairs that
-    share a column of the design get signs of their own in each block, so that they cancel out over the session."""
-    found = []
-    for block in blocks:
-        sides = [
-            [
-                _cell_value(cell, workload, metric.name)
-                for cell in block.cells
-                if (cell.is_under(pair[0]) is cell.is_under(pair[1])) is agree
-            ]
-            for agree in (False, True)
-        ]
-        differ, agree = (geometric_mean(side) for side in sides)
-        if differ and agree:
-            found.append(metric.sign * math.log(agree / differ))
-    return found
 
 
 def _best_arm(effects: Sequence[Effect]) -> str | None:

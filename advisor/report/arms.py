@@ -172,7 +172,7 @@ def _controls_words(result: ArmsProof) -> str:
 
 
 def _sections(result: ArmsProof) -> Iterable[tuple[str, list[str]]]:
-    """Yield what each arm sets and, of values, what was not switched and which act on each other."""
+    """Yield what each arm sets and, of values, what was not switched."""
     values, ablation = result.session.values, result.session.ablation
     yield (
         "Values: before and after",
@@ -184,12 +184,6 @@ def _sections(result: ArmsProof) -> Iterable[tuple[str, list[str]]]:
     )
     if ablation is not None:
         yield "Not switched", [f"{one.tunable}: {one.reason}" for one in ablation.left_out]
-        pairs = [
-            f"{one.workload}: {' and '.join(one.pair)} act on each other: both together do × {one.ratio:.3g} of what"
-            f" the two do singly (p = {p_figure(one.p_holm)} after Holm)."
-            for one in result.interactions
-        ]
-        yield "Pairs of values", pairs or ["No two values are shown to act on each other."]
 
 
 def _session_rows(result: ArmsProof) -> list[tuple[str, str]]:

@@ -135,11 +135,9 @@ def test_planted_effects_are_found_and_the_others_are_bounded(count: int) -> Non
     assert "value-1" not in kept_values(found)
 
 
-def test_two_values_that_act_together_alone_are_named() -> None:
+def test_two_values_that_act_together_alone_are_kept() -> None:
     found = simulate_session([0.0] * 7, 5, pairs={(2, 4): math.log(1.3)})
-    assert [one.pair for one in found.interactions] == [("value-2", "value-4")]
-    assert found.interactions[0].ratio == pytest.approx(1.3, rel=0.1)
-    assert {"value-2", "value-4"} <= set(kept_values(found))
+    assert set(kept_values(found)) == {"value-2", "value-4"}
     assert_golden("ablation", arms_text(found, width=80, color=False))
 
 
