@@ -35,6 +35,7 @@ class BareLink(msgspec.Struct, frozen=True, kw_only=True):
     below: str | None = None
     master: str | None = None
     addresses: tuple[str, ...] = ()
+    qdisc: str | None = None
     detail: Mapping[str, str] = {}
 
 
@@ -140,6 +141,7 @@ def bare_link(entry: Json) -> BareLink | None:
         below=None if kind in _PEERED else _get_text(entry, "link") or _get_text(data, "link"),
         master=_get_text(entry, "master"),
         addresses=_parse_addresses(entry.get("addr_info")),
+        qdisc=_get_text(entry, "qdisc"),
         detail=detail | _select_scalars(_get_mapping(info, "info_slave_data"), _PORT_NAMES),
     )
 

@@ -106,6 +106,8 @@ class Link(msgspec.Struct, frozen=True):
     """The fastest mode that it supports and advertises; None for a link that has none, as most virtual ones."""
     port_of: str | None = None
     """PCI address of the physical function, for a virtual function and for a representor of one."""
+    qdisc: str | None = None
+    """The discipline at the root of what the link sends, as ip shows it; ``mq`` has one for each queue below it."""
     pci_id: str | None = None
     """PCI vendor and device, as ``8086:37d1``."""
 
@@ -186,6 +188,7 @@ def _read_link(host: Host, name: str, sources: Sources, stack: _Stack, unknown: 
         counters=_read_counters(host, place) if device and place else {},
         rps_cpus=_rps_cpus(host, place) if device and place else None,
         best_speed_mbps=_read_best_speed(host, name) if device else None,
+        qdisc=bare.qdisc,
         port_of=_physical_function(host, device) if device else None,
         pci_id=_read_pci_id(host, pci.address) if pci else None,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from advisor.rules import sources
 from advisor.rules.mtu import ETHERNET_MTU
@@ -149,10 +149,10 @@ def below_ipv6(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding
     )
 
 
-def _pace_links(facts: Facts) -> Iterator[RunShell]:
+def _pace_links(facts: Facts, names: Collection[str] | None = None) -> Iterator[RunShell]:
     """Links that are up keep their qdisc when the default changes. A plan that changes both could not undo theirs."""
     for link in facts.links:
-        if is_physical(link) and is_up(link):
+        if is_physical(link) and is_up(link) and (names is None or link.name in names):
             replace = f"tc qdisc replace dev {shlex.quote(link.name)} root fq"
             yield RunShell(replace, f"give {link.name} fq now", f"packets that wait to leave by {link.name} are lost")
 
@@ -161,7 +161,8 @@ def _pace_links(facts: Facts) -> Iterator[RunShell]:
     id="network.bbr-unpaced",
     severity="info",
     title="BBR runs without fq, the qdisc that paces it",
-    what="tcp_congestion_control bbr where net.core.default_qdisc is not fq.",
+    what="tcp_congestion_control bbr where net.core.default_qdisc is not fq, or where a link keeps the discipline "
+    "that it was made with.",
     why="fq spaces packets for all connections at once, for less CPU time than a timer for each.",
     helps_when="Many connections over lossy wide-area paths, for which BBR was made.",
     hurts_when="The cloud or the card paces by itself, or few connections carry everything. One fq at the root makes "
@@ -170,8 +171,25 @@ def _pace_links(facts: Facts) -> Iterator[RunShell]:
 )
 def unpaced(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     queue = facts.sysctl.get("net.core.default_qdisc")
-    if facts.sysctl.get("net.ipv4.tcp_congestion_control") != "bbr" or queue in (None, "fq"):
+    # mq takes the default for each queue; a link without any discipline paces by itself.
+    kept = {
+        link.name: link.qdisc
+        for link in facts.links
+        if is_physical(link) and is_up(link) and link.qdisc not in (None, "fq", "mq", "noqueue")
+    }
+    if facts.sysctl.get("net.ipv4.tcp_congestion_control") != "bbr" or queue is None or (queue == "fq" and not kept):
         return None
+    if queue == "fq":
+        return unpaced.found(
+            why="The default holds for links that are set up from now on; a link keeps the discipline that it has.",
+            evidence={
+                "links": tuple(kept),
+                "net.core.default_qdisc": queue,
+                "detail": tuple(f"{name}: {discipline}" for name, discipline in kept.items()),
+            },
+            remedy=tuple(_pace_links(facts, kept)),
+            intent=True,
+        )
     return unpaced.found(
         why=f"BBR spaces its packets; with the discipline {queue}, TCP keeps a timer for each socket.",
         evidence={"net.ipv4.tcp_congestion_control": "bbr", "net.core.default_qdisc": queue},

@@ -9,6 +9,7 @@ from advisor.facts.counters import Counters
 from advisor.facts.memory import Sockets
 from advisor.facts.numa import Node
 from advisor.facts.sysctl import SysctlOrigin
+from advisor.facts.writers.record import Write
 from tests.cases import read_cases
 from tests.rules.build import (
     FLOW,
@@ -58,6 +59,11 @@ def far_irqs(**parts: Any) -> dict[str, Any]:
     """eth0 on node 0, its eight interrupts on node 1."""
     there = irqs(40, 8, on="4-7", **parts)
     return {"numa": numa(2), "links": (link("eth0", irqs=tuple(irq.number for irq in there)),), "irqs": there}
+
+
+def write(tunable: str, value: str | None, **parts: Any) -> Write:
+    """What a .link file says."""
+    return Write(tunable, value, "a .link file", 6, "/etc/systemd/network/10-x.link", 5, **parts)
 
 
 def one_cpu(count: int = 8, **parts: Any) -> dict[str, Any]:
@@ -116,6 +122,7 @@ DATA = read_cases(
     unread_at_boot,
     virtual,
     voided,
+    write,
     EBS=EBS,
     FLOW=FLOW,
     IN_CHIPSET=IN_CHIPSET,
