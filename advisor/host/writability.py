@@ -17,6 +17,7 @@ from advisor.host.missing import Missing
 from advisor.host.steps import RunCommand, SetEthtool, SetIrqs, SetMtu, SetQdisc, SetTxqueuelen, Step, WriteFile
 
 _NOT_ALLOWED: Final = "this process may not write it, as in a container or without a capability"
+_OF_HOST: Final = "not in this network namespace: run it on the host"
 # linux/capability.h
 _CAPABILITIES: Final = {"CAP_NET_ADMIN": 12, "CAP_SYS_MODULE": 16}
 # linux/fs.h: FS_IOC_GETFLAGS, FS_IMMUTABLE_FL and FS_APPEND_FL.
@@ -41,7 +42,11 @@ def step_obstacle(host: Host, step: Step) -> str | None:
             except OSError:
                 return None
             if not mode & 0o222:
-                return "the kernel lets nobody write it"
+                return (
+                    _OF_HOST
+                    if path.startswith("/proc/sys/net/") and _in_own_network()
+                    else "the kernel lets nobody write it"
+                )
             return None if not host.is_root or os.access(place, os.W_OK) else _NOT_ALLOWED
         case SetIrqs():
             return _read_only("/proc/irq")
@@ -67,6 +72,14 @@ def file_obstacle(host: Host, path: str) -> str | None:
         return why
     # Another user than root asks what root could do.
     return None if not host.is_root or os.access(directory, os.W_OK) else _NOT_ALLOWED
+
+
+def _in_own_network() -> bool:
+    """Whether the network namespace is known to be another one than that of the first process."""
+    try:
+        return os.stat("/proc/self/ns/net").st_ino != os.stat("/proc/1/ns/net").st_ino
+    except OSError:
+        return False
 
 
 def _read_only(path: str) -> str | None:

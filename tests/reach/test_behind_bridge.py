@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -40,3 +41,14 @@ def test_a_port_s_mtu_is_not_lowered_under_peers_behind_the_bridge(spaces: Space
     assert "192.0.2.2" in done.stderr + done.stdout
     assert spaces.run("here", "cat /sys/class/net/st0/mtu").strip() == "9000"
     spaces.run("here", "ping -M do -s 8900 -c 1 -W 2 192.0.2.2")
+
+
+def test_a_key_of_the_whole_host_is_for_the_host_s_namespace(spaces: Spaces) -> None:
+    spaces.add("here")
+    call = [sys.executable, "-m", "advisor", "plan", "net.core.rmem_max=99999999", "--json"]
+    command = ["ip", "netns", "exec", spaces.name("here"), *call]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=env)
+    (skipped,) = json.loads(done.stdout)["skipped"]
+    assert skipped["state"] == "blocked"
+    assert "network namespace" in skipped["reason"]
