@@ -27,6 +27,7 @@ from advisor.planning.neighbours import Neighbours, ipv6_notes
 from advisor.planning.observations import FileState, Observations, ObservedTarget
 from advisor.planning.ownership import NOTHING_OWNED, Ownership, claim_notes
 from advisor.planning.records import SATISFIED, Change, FileChange, Plan, PlanTarget, Skipped, SkipState
+from advisor.rules.queries import kernel_version
 from advisor.rules.settings import judge_value
 from advisor.tunables import FileEdit, Persisted, apply_edit, mentions_key, parse_tunable
 from advisor.tunables.link_mark import link_of
@@ -145,7 +146,8 @@ def _judge_target(
         if by_hand:
             return _skip_target(target, observed, "by-hand", by_hand)
         state: SkipState = "not-applicable" if observed.live.is_absent else "unknown"
-        went = f"; it {setting.went}" if setting is not None and observed.live.is_absent and setting.went else ""
+        is_gone = setting is not None and setting.is_gone(kernel_version(facts))
+        went = f"; it {setting.went}" if setting is not None and is_gone and observed.live.is_absent else ""
         return _skip_target(target, observed, state, f"cannot be read: {observed.live.why}{went}")
     assert observed.combined is not None
     if observed.undecided is not None:

@@ -90,6 +90,8 @@ def is_bad(caution: Caution, machine: Machine, key: str, value: str) -> bool:
     read = value_of(key, value)
     setting = find_setting(key)
     is_readable = bool(read.numbers) or (setting is not None and setting.holds == "words")
+    if caution.is_of_gone and setting is not None and setting.until and not setting.is_gone(machine.kernel):
+        return False
     return is_readable and caution.is_bad(read, machine)
 
 

@@ -8,7 +8,7 @@ from advisor.facts.settings import CAUTIONS, KEYS, SETTINGS, find_setting
 from advisor.facts.settings.record import Machine
 from advisor.profiles.single_values import known_ids, parse_value, values_profile
 from advisor.report.explain import explain_id
-from advisor.rules.settings import judge_value
+from advisor.rules.settings import is_bad, judge_value
 from advisor.tunables.harm import find_harm
 from tests.rules.build import facts, identity
 
@@ -40,6 +40,14 @@ def test_a_key_that_a_scan_reads_has_a_record_with_its_harm(key: str) -> None:
         ("net.ipv4.tcp_tw_recycle", "1", "6.1.0", ["advice.tcp-tw-recycle"]),
         ("kernel.sched_latency_ns", "24000000", "6.1.0", ["sysctl.gone"]),
         ("kernel.sched_latency_ns", "24000000", "5.4.0", []),
+        ("net.ipv4.tcp_fack", "1", "4.18.0", ["advice.without-effect"]),
+        ("net.ipv4.tcp_fack", "1", "3.10.0", []),
+        ("net.ipv4.tcp_low_latency", "1", "4.14.0", ["advice.without-effect"]),
+        ("net.ipv4.tcp_low_latency", "1", "3.10.0", []),
+        ("net.ipv4.tcp_adv_win_scale", "2", "6.6.0", ["advice.adv-win-scale"]),
+        ("net.ipv4.tcp_adv_win_scale", "2", "6.5.0", []),
+        ("net.ipv4.tcp_tw_reuse", "2", "6.1.0", []),
+        ("net.ipv4.tcp_tw_reuse", "2", "4.18.0", ["advice.tcp-tw-reuse"]),
         ("net.ipv4.tcp_congestion_control", "htcp", "6.1.0", ["advice.old-lore"]),
         ("net.ipv4.tcp_congestion_control", "bbr", "6.1.0", []),
         ("net.ipv4.tcp_rmem", "word", "6.1.0", []),
@@ -60,6 +68,19 @@ def test_what_is_better_can_be_set() -> None:
     high, zero = judged["advice.dirty-ratio-high"], judged["advice.swappiness-zero"]
     assert (high.better, high.remedy and high.remedy.argument) == ("20", "sysctl:vm.dirty_ratio<=20")
     assert (zero.better, zero.remedy and zero.remedy.argument) == ("10", "sysctl:vm.swappiness=10")
+
+
+@pytest.mark.parametrize(("kernel", "better"), [("4.18.0", "0"), ("4.19.0", "2")])
+def test_the_better_value_is_that_of_the_running_kernel(kernel: str, better: str) -> None:
+    (found,) = judge_value(facts(host=identity(kernel=kernel)), "net.ipv4.tcp_tw_reuse", "1")
+    assert (found.better, found.remedy and found.remedy.value) == (better, better)
+
+
+@pytest.mark.parametrize("key", [one.key for one in SETTINGS.values() if one.until])
+def test_a_caution_of_no_effect_is_for_kernels_without_it(key: str) -> None:
+    before = Machine(kernel=(2, 5))
+    assert [one.id for one in SETTINGS[key].cautions if one.is_of_gone and is_bad(one, before, key, "1")] == []
+    assert not SETTINGS[key].does.startswith("Nothing")
 
 
 def test_of_an_unknown_machine_nothing_is_claimed() -> None:

@@ -42,7 +42,7 @@ _READ: Final[Mapping[str, Callable[[str], Any]]] = {
     **dict.fromkeys(("fields", "keys", "contradictions"), lambda text: tuple(text.split())),
     "gone": _gone,
     **dict.fromkeys(("low", "high"), int),
-    "is_intent": bool,
+    **dict.fromkeys(("is_intent", "is_of_gone"), bool),
     **dict.fromkeys(("since", "until"), _version),
     "share": _share,
     "least": _least,

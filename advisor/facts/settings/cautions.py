@@ -103,8 +103,8 @@ BAD: Final[Mapping[str, Judge]] = {
     "advice.without-effect": lambda value, machine: (
         value.first not in (4096, machine.page_bytes) if value.key.endswith("_min") else value.first == 1
     ),
-    "advice.adv-win-scale": lambda value, machine: value.first != 1 and machine.is_since((6, 6)),
     "advice.maxima-lowered": _is_lowered,
+    "advice.tcp-tw-reuse": lambda value, machine: value.first == 1 or (value.first > 1 and machine.is_before((4, 19))),
     "network.initial-window-lowered": lambda value, machine: (
         len(value.numbers) == 3 and 0 < value.numbers[1] < 131_072 and machine.is_since((5, 0))
     ),
@@ -123,6 +123,7 @@ BETTER: Final[Mapping[str, Callable[[Value, Machine], str]]] = {
         value.key, (value.numbers[0], 131_072, value.numbers[2]), 131_072
     ),
     "advice.min-free-large": lambda _, machine: f"<={_largest_reserve(machine)}",
+    "advice.tcp-tw-reuse": lambda _, machine: "2" if machine.is_since((4, 19)) else "0",
     "advice.old-lore": lambda value, _: "cubic" if value.text == "htcp" else "0",
 }
 """Better values that depend on the host or on the value."""

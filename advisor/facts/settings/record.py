@@ -41,6 +41,10 @@ class Machine(msgspec.Struct, frozen=True):
         """Return whether the kernel is known to be this version or a newer one."""
         return self.kernel is not None and self.kernel >= version
 
+    def is_before(self, version: KernelVersion) -> bool:
+        """Return whether the kernel is known to be older than this version."""
+        return self.kernel is not None and self.kernel < version
+
 
 class Value(NamedTuple):
     """A value of a key: its words, and the integers that begin it."""
@@ -90,6 +94,8 @@ class Caution(msgspec.Struct, frozen=True, kw_only=True):
     gone: Gone | None = None
     is_intent: bool = False
     """Whether it is right for some and wrong for others, so that the owner decides."""
+    is_of_gone: bool = False
+    """Whether it is about a key that is gone, or kept without effect: on an older kernel the value counts."""
 
 
 class MemoryShare(NamedTuple):

@@ -81,8 +81,8 @@ def _parse_value(word: str) -> int:
 def explain_fields(key: str, value: str) -> str | None:
     """Why the numbers of a key are too few or do not rise, with what to write; None where they are neither.
 
-    The kernel takes fewer of them and keeps the others, and takes most of these keys in any order: a buffer is then
-    never larger than the least of them.
+    Advisor refuses them, not the kernel: it takes fewer of them and keeps the others, and takes most of these keys in
+    any order: a buffer is then never larger than the least of them.
     """
     setting, numbers = find_setting(key), [kernel_number(word) for word in value.split()]
     names = setting.fields if setting else ()
@@ -92,14 +92,14 @@ def explain_fields(key: str, value: str) -> str | None:
     shown = " ".join(name.upper() for name in names)
     if len(read) < len(names):
         rise = ", none below the one before it" if names[-1].islower() else ""
-        return f"has {len(read)} of {len(names)} numbers: write {shown}{rise}"
+        return f"has {len(read)} of {len(names)} numbers: write {shown}{rise} (the kernel would keep the others)"
     falling = next((place for place in range(1, len(names)) if read[place] < read[place - 1]), None)
     if falling is None or not names[-1].islower():
         # What each number of semaphores is for has a name of its own, in capitals; they do not rise.
         return None
     return (
         f"has {names[falling]} {read[falling]} below {names[falling - 1]} {read[falling - 1]}: write {shown}, "
-        "none below the one before it"
+        "none below the one before it (the kernel would take it)"
     )
 
 
