@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from advisor.facts.cpulist import format_list
 from advisor.facts.settings import find_setting
 from advisor.facts.sysctl import SysctlSource
 from advisor.facts.writers import Write, is_as_said, last_write
@@ -12,7 +13,7 @@ from advisor.facts.writers.table import LATE_MODULES, PACKAGE_FILES, RANKS, SYSC
 from advisor.host.patterns import lazy_regex
 from advisor.rules import sources
 from advisor.rules.queries import kernel_version
-from advisor.rules.remedy import Remedy, SetTunable, comment_lines, edit_file, set_sysctl
+from advisor.rules.remedy import Decide, Remedy, SetTunable, comment_lines, edit_file, set_sysctl
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 from advisor.rules.settings import judge_value
 
@@ -219,25 +220,43 @@ def differs_at_boot(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         "it afterwards.",
         evidence={"keys": tuple(one.key for one in found), "detail": tuple(one.detail for one in found)},
         remedy=tuple(_remedies(facts, found)),
+        hurts_when=f"The live value is the right one: {flips}." if (flips := _flips(found)) else None,
     )
+
+
+def _flips(found: Iterable[_Drift]) -> str:
+    """What a boot changes once the modules are there before the files are read; empty where it changes nothing."""
+    keys: dict[tuple[str, str], list[str]] = {}
+    for one in found:
+        if one.is_lost and one.line is not None:
+            keys.setdefault((one.line.value, one.live), []).append(one.key)
+    sets = [f"{', '.join(names)} to {said} (live {live})" for (said, live), names in keys.items()]
+    return f"with the module loaded early, the next boot sets {', '.join(sets)}" if sets else ""
 
 
 def _remedies(facts: Facts, found: Iterable[_Drift]) -> Iterator[Remedy | str]:
     """Each value by itself: what loads all files would change other keys as well, and what programs need."""
+    found = tuple(found)
+    if flips := _flips(found):
+        # Lines without effect come to have one: until that is wanted, nothing is to load the module early.
+        yield Decide(f"decide which values are meant: {flips}", is_prerequisite=True)
     late = {one.write.writer.rpartition(" ")[2] for one in found if _is_late(one.write)}
     for module in sorted(late):
         yield SetTunable(f"module:{module}", "loaded")
-        yield f"a line in /etc/modules-load.d has {module} loaded before the sysctl files are read"
-    lines = [one for one in found if one.is_of_file]
-    for one in lines:
+    for one in (each for each in found if each.is_of_file):
         judged = judge_value(facts, one.key, one.write.value or "")
         is_harmful = any(each.severity != "info" for each in judged)
         if one.line is not None and (is_harmful or _BY_HAND.fullmatch(one.key)):
             yield edit_file(one.line.file, one.line.line, f"correct {one.key}, or load it")
         elif one.write.value is not None:
             yield set_sysctl(one.key, one.write.value)
-    if lines:
-        yield "where the live value is the right one, correct the line of the file instead"
+    numbers: dict[str, set[int]] = {}
+    for one in found:
+        if one.line is not None and (one.is_of_file or one.is_lost):
+            numbers.setdefault(one.line.path, set()).add(one.line.line)
+    if numbers:
+        places = (f"{path}:{format_list(lines)}" for path, lines in numbers.items())
+        yield f"or, where the live value is the right one, correct the line of the file: {', '.join(places)}"
     for one in found:
         if not one.is_of_file and not _is_late(one.write):
             yield f"{one.key}: {one.write.change} ({one.write.place}), or set the live value to {one.write.value}"

@@ -18,6 +18,7 @@ Operator = Literal["exactly", "at-least", "at-most"]
 SIGNS: Final[Mapping[Operator, str]] = {"exactly": "=", "at-least": ">=", "at-most": "<="}
 _OPERATOR_TEXTS: Final[Mapping[Operator, str]] = {"exactly": "to", "at-least": "to at least", "at-most": "to at most"}
 _SHOWN: Final = 6
+_ALTERNATIVE: Final = lazy_regex(r"or\b", re.IGNORECASE)
 _BEEGFS_FILE: Final = lazy_regex(r"/etc/beegfs/([\w-]+\.d/)?beegfs-[\w-]+\.conf", re.ASCII)
 """Files whose keys are tunables (`advisor.tunables.file`)."""
 
@@ -61,8 +62,9 @@ class RunShell(msgspec.Struct, frozen=True, tag="run-command", tag_field="kind")
 
 
 class Decide(msgspec.Struct, frozen=True, tag="decide", tag_field="kind"):
-    """What only a person can decide or do. ``is_prerequisite``: the values of the remedy are right only after it has
-    been decided so; ``advisor fix --yes`` sets none of them."""
+    """What only a person can decide or do; a text that begins with ``or`` stands in place of the rest of the remedy.
+    ``is_prerequisite``: the values of the remedy are right only after it has been decided so; ``advisor fix --yes``
+    sets none of them."""
 
     text: str
     is_prerequisite: bool = False
@@ -82,6 +84,11 @@ def to_remedy(parts: RemedyPart | Iterable[RemedyPart]) -> tuple[Remedy, ...]:
     """The parts in their order, texts as decisions."""
     listed = (parts,) if isinstance(parts, RemedyPart) else parts
     return tuple(Decide(one) if isinstance(one, str) else one for one in listed)
+
+
+def is_alternative(text: str) -> bool:
+    """Whether a text of a remedy stands in place of the rest of it, and is no step beside it."""
+    return _ALTERNATIVE.match(text) is not None
 
 
 def plan_profile(profile: str, **settings: Iterable[str]) -> PlanProfile:

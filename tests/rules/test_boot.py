@@ -12,7 +12,7 @@ from advisor.facts.host_facts import scan
 from advisor.facts.sysctl_files import key_path
 from advisor.host import Host, MemoryFiles, NoCommands
 from advisor.rules.registry import judge
-from advisor.rules.remedy import comment_out
+from advisor.rules.remedy import Decide, comment_out, is_alternative
 from advisor.rules.rule import Finding
 from tests.cases import cases
 
@@ -42,6 +42,16 @@ def test_what_the_next_boot_brings(name: str) -> None:
     for wanted in case.get("commands", ()):
         assert wanted in commands
     assert not [command for command in commands if "sysctl --system" in command]
+    decisions = [
+        one for rule in RULES.values() if rule in found for one in found[rule].remedy if isinstance(one, Decide)
+    ]
+    first = [one.text for one in decisions if one.is_prerequisite]
+    assert bool(first) == bool(case.get("decided"))
+    for wanted in case.get("decided", ()):
+        assert wanted in " ".join(first)
+        assert wanted in found["sysctl.differs-at-boot"].hurts_when
+    for wanted in case.get("instead", ()):
+        assert wanted in " ".join(one.text for one in decisions if is_alternative(one.text))
 
 
 def test_a_line_is_made_a_comment_and_hard_links_stay(tmp_path: Path) -> None:
