@@ -39,7 +39,7 @@ def fix(
     """Fix findings as one transaction. Plans all that advisor can set, prompts, applies it; prints the manual steps."""
     from advisor.host.provenance import is_own_tree
     from advisor.operations.findings import find_fix
-    from advisor.report.fix import fix_document, fix_text, next_text
+    from advisor.report.fix import after_steps_text, fix_document, fix_text, next_text, waits_for_steps
     from advisor.report.plan import plan_text
 
     host = operations.open_host(root, snapshot)
@@ -74,8 +74,12 @@ def fix(
             print_json(fix_document(made, planned, None))
         elif planned is not None:
             print_text(plan_text(planned, width=terminal_width(), color=wants_color(), is_live=is_here))
+            if waits_for_steps(made, planned):
+                print_text("\n" + after_steps_text(planned, width=terminal_width(), color=wants_color()))
         is_refused = bool(made.undecided) if is_done else planned is not None and planned.cannot_apply
         return 3 if is_refused else 0
+    if not as_json and waits_for_steps(made, planned):
+        print_text(after_steps_text(planned, width=terminal_width(), color=wants_color()))
     done = apply_agreed(
         made.asked, settings, is_agreed=yes, shows_plan=not as_json, runtime_only=runtime_only, force=force
     )

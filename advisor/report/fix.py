@@ -9,6 +9,8 @@ from typing import Any, Final
 from advisor.planning.records import Plan, plan_document
 from advisor.recommend.fixes import Fix, LeftOut, ManualStep
 from advisor.report.layout import Page, Piece, Span, counted
+from advisor.report.plan import apply_command
+from advisor.rules.remedy import is_alternative
 from advisor.shell.quote import shell_quote
 from advisor.transaction.journal import Record
 
@@ -21,9 +23,14 @@ def fix_text(fix: Fix, *, width: int, color: bool, is_live: bool = True) -> str:
     title = f"Fix of {counted(len(fix.findings), 'finding')}" if fix.findings else "Nothing to fix"
     page.add(Span(title, "bold"))
     page.table([(Span(one.id, "bold"), one.title) for one in fix.findings])
-    if fix.manual:
-        page.heading(f"Manual steps{'' if is_live else ' on the captured host'}, in this order")
-        _add_steps(page, fix.manual)
+    where = "" if is_live else " on the captured host"
+    alternatives = [one for one in fix.manual if one.command is None and is_alternative(one.text)]
+    if steps := [one for one in fix.manual if one not in alternatives]:
+        page.heading(f"Manual steps{where}, in this order")
+        _add_steps(page, steps)
+    if alternatives:
+        page.heading(f"Alternatives{where}, in place of the rest of a fix")
+        _add_steps(page, alternatives)
     if fix.left_out:
         page.heading("Left out")
         for names, reason in _group_left(fix.left_out):
@@ -76,6 +83,20 @@ def _add_steps(page: Page, steps: Sequence[ManualStep]) -> None:
                 page.command(one.command, indent=4)
             if one.interrupts:
                 page.add(Span(f"interrupts: {one.interrupts}", "yellow"), indent=4)
+
+
+def waits_for_steps(fix: Fix, plan: Plan) -> bool:
+    """Whether lines of other files, which the manual steps are about, are all that keeps the plan from applying."""
+    is_overridden = bool(plan.blocking) and all(one.state == "overridden" for one in plan.blocking)
+    return is_overridden and any(one.command is not None for one in fix.manual)
+
+
+def after_steps_text(plan: Plan, *, width: int, color: bool) -> str:
+    """Return what to type once the manual steps are done: the values, as the findings may be gone by then."""
+    page = Page(width, color=color)
+    page.add("Take the manual steps above first, then apply:")
+    page.command(apply_command(plan))
+    return page.text
 
 
 def next_text(plan: Plan, record: Record | None, *, width: int, color: bool) -> str:

@@ -65,6 +65,14 @@ def test_a_call_that_is_wrong(tmp_path: Path, words: tuple[str, ...], message: s
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
 
 
+def test_values_that_a_line_overrides_are_to_be_applied_after_the_step(tmp_path: Path) -> None:
+    root = tree(tmp_path)
+    make_tree(root, {"/etc/sysctl.d/99-site.conf": "net.ipv4.tcp_sack = 0\n", "/proc/sys/net/ipv4/tcp_sack": "0\n"})
+    done = call("fix", "advice.tcp-sack-off", "--root", str(root))
+    assert done.returncode == 3, done.stdout
+    assert done.stdout.endswith("\n  advisor apply sysctl:net.ipv4.tcp_sack=1\n")
+
+
 def test_a_doubtful_value_is_not_set_by_yes_alone(tmp_path: Path) -> None:
     root = tree(tmp_path)
     make_tree(root, DOUBTFUL)

@@ -146,6 +146,15 @@ def test_left_out_findings_are_listed_and_named_by_their_rule() -> None:
         select_findings(found, ["c.three"])
 
 
+def test_an_alternative_is_no_step_in_order() -> None:
+    both = finding("a.both", SWAP, Decide("or lower the other"), RunShell("look", "see"))
+    text = fix_text(make_fix([both]), width=80, color=False)
+    steps, alternatives = (part.split("\n\n")[0] for part in text.split("\n\n")[1:3])
+    assert ("lower the other" in steps, "look" in steps) == (False, True)
+    assert ("lower the other" in alternatives, "look" in alternatives) == (True, False)
+    assert "in this order" not in fix_text(make_fix([finding("b.two", SWAP, Decide("or wait"))]), width=80, color=False)
+
+
 def test_what_needs_a_decision_first_is_not_set_where_nobody_is_asked() -> None:
     doubtful = finding("a.doubt", Decide("ask who runs it", is_prerequisite=True), SWAP)
     later = finding("b.later", set_sysctl("vm.dirty_ratio", 5), Decide("restart it"))
