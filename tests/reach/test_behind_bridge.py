@@ -36,7 +36,9 @@ def apply(spaces: Spaces, store: Path, *words: str) -> subprocess.CompletedProce
 
 def test_a_port_s_mtu_is_not_lowered_under_peers_behind_the_bridge(spaces: Spaces, tmp_path: Path) -> None:
     bridged(spaces)
-    done = apply(spaces, tmp_path / "store", "link:st0:mtu=1500")
+    foreseen = apply(spaces, tmp_path / "store", "link:st0:mtu=1500")
+    assert (foreseen.returncode, "links.mtu-above-port" in foreseen.stderr) == (3, True)
+    done = apply(spaces, tmp_path / "store", "link:st0:mtu=1500", "--force")
     assert done.returncode not in (0, 2), done.stdout + done.stderr
     assert "192.0.2.2" in done.stderr + done.stdout
     assert spaces.run("here", "cat /sys/class/net/st0/mtu").strip() == "9000"
