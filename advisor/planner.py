@@ -10,6 +10,7 @@ import msgspec
 from advisor.errors import AdvisorError, PermissionDeniedError, RefusedError, UsageError
 from advisor.facts.host_facts import Facts, scan
 from advisor.facts.services import Service, read_services
+from advisor.facts.settings import find_setting
 from advisor.facts.settings.value import is_text_key
 from advisor.facts.sysctl import KEYS, origins, read_sysctl_sources
 from advisor.facts.unknown import Unknowns
@@ -196,7 +197,8 @@ def _refuse_mistakes(host: Host, made: Plan, names: Collection[str], facts: Fact
         if wrong:
             raise UsageError(f"{one.tunable}: {one.wanted!r} {wrong}")
         if one.profile in names and one.state == "not-applicable" and one.before is None and not is_foreign(one):
-            close = nearest_ids(one.tunable, _ids_like(host, one.tunable, facts))
+            is_known = find_setting(one.tunable.removeprefix("sysctl:")) is not None
+            close = () if is_known else nearest_ids(one.tunable, _ids_like(host, one.tunable, facts))
             raise UsageError(
                 f"{one.tunable}: {one.reason}", hint=f"did you mean {', '.join(close)}?" if close else None
             )

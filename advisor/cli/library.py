@@ -129,18 +129,18 @@ def explain(
         print_json({"schema": "advisor.explanation/1", **_profile_document(found), **of_host})
         return 0
     width, color = terminal_width(), wants_color()
-    whose = "The captured" if is_elsewhere else "This"
     parts: list[str] = []
     for group in groups:
         from advisor.report.finding_blocks import group_text
 
         parts.append(group_text(group, found.hurts_when, width=width, color=color) + "\n")
     if is_captured and not groups and found.kind == "rule":
-        parts.append(f"{whose} host has no finding of this rule.\n\n")
+        parts.append(f"{'The captured' if is_elsewhere else 'This'} host has no finding of this rule.\n\n")
     elif is_elsewhere and groups:
         parts.append("The commands are for the captured host.\n\n")
     if absent:
-        parts.append(f"{whose} host does not have it: {absent}.\n\n")
+        what = "Not known of the captured host" if is_elsewhere else "This host does not have it"
+        parts.append(f"{what}: {absent}.\n\n")
     print_text("".join((*parts, explanation_text(found, width=width, color=color))))
     return 0
 

@@ -77,7 +77,7 @@ def find_fix(
     def why_absent(identity: str) -> str | None:
         why = explain_absence(identity, here)
         if why and not here.is_live:
-            return f"the capture does not hold it ({why}); on the host itself it may be there"
+            return "the capture does not hold it; on the host itself it may be there"
         return f"this host does not have it: {why}" if why else None
 
     if all_safe:

@@ -15,7 +15,7 @@ from advisor.profiles.profile import Profile, load, profile_paths
 from advisor.profiles.requested import load_one
 from advisor.proof.relevance import laxer_than_needed
 from advisor.tunables import parse_tunable
-from advisor.tunables.preflight import ExpandsIds
+from advisor.tunables.preflight import ExpandsIds, ExplainsAbsence
 
 
 class LintResult(msgspec.Struct, frozen=True):
@@ -49,7 +49,10 @@ def explain_absence(tunable: str, host: Host | None = None) -> str | None:
     """Return why ``host``, by default this one, does not have a tunable; None where it has it, where that cannot be
     seen, and for an id that stands for several. Reads the host. Raises UsageError for an id that is none."""
     one = parse_tunable(tunable)
-    live = None if isinstance(one, ExpandsIds) else observe(host or live_host(), one.probe)
+    here = host or live_host()
+    live = None if isinstance(one, ExpandsIds) else observe(here, one.probe)
+    if isinstance(live, Missing) and isinstance(one, ExplainsAbsence):
+        live = one.explain_absence(here, live)
     return live.why if isinstance(live, Missing) and live.is_absent else None
 
 

@@ -34,10 +34,14 @@ _SENSES: Final[Mapping[Sense, str]] = {"at-least": "at least ", "at-most": "at m
 _WHERE_KEPT: Final = lazy_regex(r",? (?:persisted|kept|held) |\. ")
 """Ends what a kind's own words say about the value; the plan says where it persists."""
 _KIND: Final = lazy_regex(r"[a-z][a-z0-9_-]{0,30}:", re.ASCII)
-_SYSCTL: Final = lazy_regex(r"(?:abi|crypto|debug|dev|fs|kernel|net|sunrpc|user|vm)(?:[./][^./\s=<>:]+)+(?=[=<>]|$)")
-"""A key by the directories of /proc/sys, dotted or with slashes (sysctl(8))."""
+_ROOTS: Final = ("abi", "crypto", "debug", "dev", "fs", "kernel", "net", "sunrpc", "user", "vm")
+_SYSCTL: Final = lazy_regex(
+    rf"(?:/proc/sys/)?(?P<key>(?:{'|'.join(_ROOTS)})(?:[./][^./\s=<>:]+)+)(?=[=<>]|$)|/proc/sys/(?P<path>[^\s=<>:]+)"
+)
+"""A key by the directories of /proc/sys, dotted or with slashes (sysctl(8)), or by its path."""
 _SPLIT: Final = lazy_regex(r"(?s)(.*?)([<>=]+)(.*)")
 _PLACE: Final = lazy_regex(r"\{\w+\}")
+_UNITS: Final = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}
 _SIZE: Final = lazy_regex(r"([0-9]{1,9})([KkMmGgTt])(?:i?[Bb])?", re.ASCII)
 _BY_EFFECT: Final[Mapping[Effect, ToggleClass]] = {
     "new-sockets": "T1",
@@ -65,9 +69,10 @@ class WantedValue(msgspec.Struct, frozen=True):
 
 
 def with_kind(word: str) -> str:
-    """Return ``sysctl:KEY`` for a word that begins with the key alone, dotted or with slashes; others unchanged."""
+    """Return ``sysctl:KEY`` for a word that begins with the key alone, dotted, with slashes or as a path; others
+    unchanged."""
     found = None if word.endswith(".toml") else _SYSCTL.match(word)
-    return f"sysctl:{dotted_key(found[0])}{word[found.end() :]}" if found else word
+    return f"sysctl:{dotted_key(found['key'] or found['path'])}{word[found.end() :]}" if found else word
 
 
 def is_value_word(word: str) -> bool:
@@ -100,7 +105,7 @@ def parse_value(word: str) -> WantedValue:
         raise UsageError(f"{word}: a place in braces belongs into a profile file")
     wrong = one.check_value(" ".join(value.split()))
     if wrong:
-        hint = _in_full(value) if value.strip() else _no_value(identity).hint
+        hint = _in_full(identity, value) if value.strip() else _no_value(identity).hint
         raise UsageError(f"{identity}: {value!r} {wrong}", hint=hint)
     if operator != "=" and not re.search("[0-9]", value):
         raise UsageError(f"{word}: {operator} needs a number, found {value!r}", hint=f"{identity}={value} sets it")
@@ -114,13 +119,21 @@ def _no_value(identity: str) -> UsageError:
     )
 
 
-def _in_full(value: str) -> str | None:
-    """For a size with a unit, which the kernel does not take: the number."""
+def _in_full(identity: str, value: str) -> str | None:
+    """For a size with a unit, which the kernel does not take: the number, where it counts bytes or multiples of
+    them."""
     found = _SIZE.fullmatch(value.strip())
     if found is None:
         return None
     number = int(found[1]) << 10 * ("kmgt".index(found[2].lower()) + 1)
-    return f"it takes a number without a unit; {value} is {number}"
+    record = find_setting(identity.removeprefix("sysctl:"))
+    unit = record.unit if record else "bytes"
+    size = _UNITS.get(unit.partition(" ")[0].partition("/")[0])
+    if unit.startswith("pages"):
+        return f"it takes a number without a unit, and counts {unit}: {number} bytes, divided by the size of a page"
+    if size or value.strip()[-1] not in "bB":
+        return f"it takes a number without a unit; {value} is {number // (size or 1)}"
+    return "it takes a number without a unit, and counts no bytes"
 
 
 def _hint(identity: str, operator: str, value: str) -> str:
@@ -128,7 +141,9 @@ def _hint(identity: str, operator: str, value: str) -> str:
     if identity.startswith("sysctl") and len(identity) > len("sysctl.") and identity[len("sysctl")] in ". ":
         return f"did you mean sysctl:{identity[7:]}{operator}{value}?"
     if "." in identity and not identity.startswith("."):
-        return f"did you mean sysctl:{identity}{operator}{value}?"
+        close = nearest_ids(f"sysctl:{identity}", known_ids(""))
+        names = ", ".join(f"{one}{operator}{value}" for one in close)
+        return f"did you mean {names}?" if names else f"a kernel parameter begins with one of {', '.join(_ROOTS)}"
     return f"a parameter of a profile is given with --set {identity}={value}"
 
 

@@ -188,7 +188,8 @@ def _explain_tunable(identity: str) -> Explanation:
     handled = [_describe_handling(identity, *both) for both in wanting] or [describe_handling(identity)]
     one, setting = handled[0], find_setting(identity.removeprefix("sysctl:"))
     wanted_by = [("profile", f"{profile.name} wants {wanted_value(profile, wanted)}") for profile, wanted in wanting]
-    similar = [] if wanting else [("similar", name) for name in nearest_ids(identity, _known_tunables())]
+    is_known = wanting or setting is not None
+    similar = [] if is_known else [("similar", name) for name in nearest_ids(identity, _known_tunables())]
     rows = (
         ("takes effect", one.takes_effect),
         ("belongs to", BELONGS_TO[namespace_of(identity)]),

@@ -69,6 +69,10 @@ class Sysctl(DirectValue, frozen=True):
     def can_read(self, live: str) -> bool:
         return is_text_key(self.key) or NUMBERS.fullmatch(live) is not None
 
+    def explain_absence(self, host: Host, missing: Missing) -> Missing:
+        """Return why the key is not there: a capture holds a part of /proc/sys alone."""
+        return missing if host.is_live or not missing.is_absent else Missing("absent", "not in this capture")
+
     @property
     def is_pool(self) -> bool:
         """Whether each who needs some of it needs them for itself, so that two wishes add up."""
@@ -145,7 +149,8 @@ class Sysctl(DirectValue, frozen=True):
         twin = Sysctl(self.twin)
         live = observe(host, twin.probe)
         if isinstance(live, Missing):
-            return Preflight(refusal=f"{twin.key} goes with it and cannot be read: {live.why}")
+            why = twin.explain_absence(host, live).why
+            return Preflight(refusal=f"{twin.key} goes with it and cannot be read: {why}")
         sibling = SideEffect(twin.id, live, twin.probe, twin.make_steps(live))
         return Preflight(undo=self._back_to(before, twin, live), side_effects=(sibling,))
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.cli.inside import call_inside
 from tests.containers import needs_a_host
+from tests.trees import make_tree
 
 ROOT = Path(__file__).parent.parent.parent
 KEY = "net.ipv4.tcp_slow_start_after_idle"
@@ -118,4 +120,12 @@ def test_a_mistyped_tunable_is_not_explained(tmp_path: Path) -> None:
     absent = [*call, "sysctl:vm.swappiness", "--root", str(tmp_path)]
     done = subprocess.run(absent, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("The captured host does not have it: ")
+    assert done.stdout.startswith("Not known of the captured host: ")
+
+
+def test_a_key_that_is_gone_is_explained_though_the_host_lacks_it(tmp_path: Path) -> None:
+    done = call_inside(
+        "explain", "net.ipv4.tcp_tw_recycle", "--root", str(make_tree(tmp_path, {"/proc/uptime": "1 1"}))
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "is gone since Linux 4.12" in " ".join(done.stdout.split())

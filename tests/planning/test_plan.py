@@ -56,7 +56,7 @@ def test_planning_changes_nothing_and_what_is_absent_is_said(tmp_path: Path) -> 
     before = listing(tmp_path / "root")
     plan = planned(tmp_path, BUFFERS)
     assert listing(tmp_path / "root") == before
-    assert skipped(plan, "sysctl:net.core.optmem_max").reason == "cannot be read: does not exist"
+    assert skipped(plan, "sysctl:net.core.optmem_max").reason == "cannot be read: not in this capture"
     assert states(plan) == {
         "sysctl:net.core.optmem_max": "not-applicable",
         "sysctl:net.core.wmem_max": "in-place",

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from advisor.errors import AdvisorError, InvalidInputError, RefusedError, UsageError
+from advisor.facts.host_facts import scan
 from advisor.host import Host
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
@@ -133,6 +134,8 @@ def test_a_line_that_changes_nothing_explains_no_value() -> None:
         (f"{SWAP}=10", (SWAP, "=", "10")),
         ("sysctl:net.core.rmem_max>=8388608", ("sysctl:net.core.rmem_max", ">=", "8388608")),
         (f"{SWAP}<=10", (SWAP, "<=", "10")),
+        ("/proc/sys/vm/swappiness=10", (SWAP, "=", "10")),
+        ("/proc/sys/net/ipv4/conf/eth0.7/rp_filter=2", ("sysctl:net.ipv4.conf.eth0/7.rp_filter", "=", "2")),
         ("sysctl:net.ipv4.tcp_rmem=4096  131072 6291456", ("sysctl:net.ipv4.tcp_rmem", "=", "4096 131072 6291456")),
         (
             "unit:x.service:numa=NUMAPolicy=bind NUMAMask=0 CPUAffinity=numa",
@@ -155,7 +158,9 @@ def test_a_word_is_an_id_an_operator_and_a_value(word: str, expected: tuple[str,
         (f"{SWAP}>=10<=20", "one operator", ""),
         (f"{SWAP}>10", "one operator", ""),
         ("sysclt:vm.swappiness=10", "is not a tunable", "did you mean sysctl:vm.swappiness?"),
-        ("swappiness.vm=10", "is not a tunable", "did you mean sysctl:swappiness.vm=10?"),
+        ("swappiness.vm=10", "is not a tunable", "did you mean sysctl:vm.swappiness=10?"),
+        ("foo.bar.baz=1", "is not a tunable", "begins with one of abi, crypto"),
+        ("nett.core.rmem_max=10", "is not a tunable", "did you mean sysctl:net.core.rmem_max=10"),
         ("mtu=9000", "is not a tunable", "--set mtu=9000"),
         ("block:sda:sheduler=none", "is not a tunable", "did you mean block:sda:scheduler?"),
         ("link:eth0:mut=9000", "is not a tunable", "did you mean link:eth0:mtu?"),
@@ -163,6 +168,10 @@ def test_a_word_is_an_id_an_operator_and_a_value(word: str, expected: tuple[str,
         (f"{SWAP}={{x}}", "braces", ""),
         (f"{SWAP}=", "needs one line", f"{SWAP}=VALUE"),
         ("sysctl:net.core.rmem_max>=8M", "8M is not a number", "8M is 8388608"),
+        ("vm.nr_hugepages=512GB", "is not a number", "pages of Hugepagesize: 549755813888 bytes, divided by"),
+        ("vm.min_free_kbytes=1G", "is not a number", "1G is 1048576"),
+        ("net.core.somaxconn=4K", "is not a number", "4K is 4096"),
+        ("net.core.somaxconn=4KB", "is not a number", "counts no bytes"),
         ("block:sda:scheduler>=none", ">= needs a number, found 'none'", "block:sda:scheduler=none sets it"),
     ],
 )
@@ -186,6 +195,23 @@ def test_a_tunable_that_the_host_does_not_have_is_a_mistake(host: Host, word: st
         plan_of(host, word, "sysctl:vm.dirty_ratio=10")
     assert word.partition("=")[0] in error.value.message
     assert hint in (error.value.hint or "")
+
+
+def test_a_known_key_that_a_capture_lacks_is_no_other_key(host: Host) -> None:
+    for is_live, why in ((False, "not in this capture"), (True, "does not exist")):
+        here = Host(host.files, host.commands, is_live=is_live)
+        with pytest.raises(UsageError) as error:
+            plan_of(here, "kernel.pid_max=4194304")
+        assert (why in error.value.message, error.value.hint) == (True, None)
+
+
+@pytest.mark.parametrize(("kernel", "is_gone"), [("3.10.0", False), ("6.1.0", True)])
+def test_a_key_is_gone_from_the_kernels_that_lack_it_alone(host: Host, kernel: str, is_gone: bool) -> None:
+    facts = scan(host)
+    facts = msgspec.structs.replace(facts, host=msgspec.structs.replace(facts.host, kernel=kernel))
+    with pytest.raises(UsageError) as error:
+        plan_profiles(host, ["net.ipv4.tcp_tw_recycle=1"], {}, facts=facts)
+    assert ("since Linux 4.12" in error.value.message) is is_gone
 
 
 def test_a_word_in_the_place_of_a_number_is_a_mistake(host: Host) -> None:
