@@ -53,6 +53,22 @@ class SysctlSource(msgspec.Struct, frozen=True):
         """The file to edit: an editor that puts a new file in the place of a link leaves the line as it was."""
         return self.target or self.path
 
+    @property
+    def place(self) -> str:
+        """File and line to edit, and of a link the name in whose order the line counts."""
+        return f"{self.file}:{self.line}{self.reading}"
+
+    @property
+    def reading(self) -> str:
+        """The name that a file is read by, in brackets, where it is that of a link; else empty."""
+        return "" if self.file == self.path else f" (read as {self.path})"
+
+
+def reads_later(path: str, ours: str) -> bool:
+    """Return whether a file is read after ours: sysctl.d(5) sorts by file name across the directories;
+    /etc/sysctl.conf comes last."""
+    return path == "/etc/sysctl.conf" or path.rpartition("/")[2] > ours.rpartition("/")[2]
+
 
 def key_path(key: str) -> str:
     """The file of a dotted key below /proc/sys."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.sysctl import SysctlOrigin
+from advisor.facts.sysctl_files import reads_later
 from advisor.planning.records import Change, PlanTarget
 from advisor.tunables import FileEdit, parse_tunable
 from advisor.tunables.sysctl import Sysctl
@@ -36,12 +37,6 @@ def renumbered_irqs(changes: Iterable[Change], facts: Facts) -> Mapping[str, str
     }
 
 
-def reads_later(path: str, ours: str) -> bool:
-    """sysctl.d(5): sorted by file name across the directories; /etc/sysctl.conf comes last."""
-    name, own = path.rpartition("/")[2], ours.rpartition("/")[2]
-    return path == "/etc/sysctl.conf" or name > own
-
-
 def twin_obstacle(one: Sysctl, edit: FileEdit, origins: Mapping[str, SysctlOrigin]) -> str | None:
     """Why a line for the other key, read at boot after advisor's, overrides it; None where there is none."""
     other, own = origins.get(one.twin or ""), origins.get(one.key)
@@ -52,7 +47,7 @@ def twin_obstacle(one: Sysctl, edit: FileEdit, origins: Mapping[str, SysctlOrigi
     if not (is_below and own and own.winner.line < line.line) and not reads_later(line.path, edit.path):
         return None
     what = f"sets {one.twin} to {line.value} at boot, after advisor's line, and the kernel then zeroes {one.key}"
-    return f"{line.path} line {line.line} {what}: remove that line, or use --runtime-only"
+    return f"{line.file} line {line.line}{line.reading} {what}: remove that line, or use --runtime-only"
 
 
 def twin_notes(changes: Iterable[Change], origins: Mapping[str, SysctlOrigin]) -> tuple[str, ...]:
@@ -62,6 +57,6 @@ def twin_notes(changes: Iterable[Change], origins: Mapping[str, SysctlOrigin]) -
         one = parse_tunable(change.tunable)
         other = origins.get(one.twin or "") if isinstance(one, Sysctl) and change.persist else None
         if isinstance(one, Sysctl) and other is not None and other.winner.value != "0":
-            where = f"{other.winner.path} line {other.winner.line}"
+            where = f"{other.winner.file} line {other.winner.line}{other.winner.reading}"
             said.append(f"{where} sets {one.twin}; advisor's file is read later, and {one.key} then replaces it")
     return tuple(said)

@@ -8,11 +8,11 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.settings import find_setting
 from advisor.facts.settings.value import to_canonical
 from advisor.facts.sysctl import SysctlSource
-from advisor.facts.sysctl_files import is_pattern
+from advisor.facts.sysctl_files import is_pattern, reads_later
 from advisor.facts.writers import Write, next_boot, overriding_write
 from advisor.facts.writers.table import RANKS, SYSCTL_FILES
 from advisor.host import Missing
-from advisor.planning.aliases import find_rivals, reads_later, renumbered_irqs, twin_notes, twin_obstacle
+from advisor.planning.aliases import find_rivals, renumbered_irqs, twin_notes, twin_obstacle
 from advisor.planning.clocks import clock_clashes, clock_rank
 from advisor.planning.comparison import combine_values, is_comparable, would_lower
 from advisor.planning.containers import container_notes, explain_foreign, explain_read_only, without_files
@@ -306,7 +306,7 @@ def _explain_override(line: SysctlSource, target: PlanTarget, observed: Observed
         return None
     else:
         what = f"sets it to {value} at boot, after advisor's file"
-    return f"{line.path} line {line.line} {what}: remove that line, or use --runtime-only"
+    return f"{line.file} line {line.line}{line.reading} {what}: remove that line, or use --runtime-only"
 
 
 def _is_satisfied(value: str, wanted: str, sense: Sense | tuple[Sense, ...]) -> bool:

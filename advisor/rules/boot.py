@@ -28,10 +28,6 @@ def _fold_words(value: str) -> str:
     return " ".join(value.split())
 
 
-def _source_place(source: SysctlSource) -> str:
-    return f"{source.path}:{source.line}"
-
-
 def _refused_keys(facts: Facts) -> Iterable[tuple[str, SysctlSource]]:
     for key, origin in sorted(facts.sysctl_origin.items()):
         lines = (*origin.losers, origin.winner, *([origin.voided_by] if origin.voided_by else []))
@@ -53,7 +49,7 @@ def rejected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if not refused:
         return None
     voided = tuple(
-        f"{key}: because of it systemd does not write {_source_place(origin.winner)} either"
+        f"{key}: because of it systemd does not write {origin.winner.place} either"
         for key, origin in sorted(facts.sysctl_origin.items())
         if origin.voided_by is not None and origin.voided_by.rejected is not None
     )
@@ -64,13 +60,13 @@ def rejected(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             found.append(set_sysctl(key, value))
     found += comment_lines(line for _, line in refused)
     return rejected.found(
-        title=f"{refused[0][1].path} sets a value that the kernel refuses" if len(refused) == 1 else None,
+        title=f"{refused[0][1].file} sets a value that the kernel refuses" if len(refused) == 1 else None,
         why="These lines have no effect at boot, and the tool that reads them reports an error: "
         + "; ".join(dict.fromkeys(f"{key}: {line.rejected}" for key, line in refused))
         + ".",
         evidence={
             "keys": tuple(dict.fromkeys(key for key, _ in refused)),
-            "detail": (*(f"{_source_place(line)}: {key} = {line.value}" for key, line in refused), *voided),
+            "detail": (*(f"{line.place}: {key} = {line.value}" for key, line in refused), *voided),
         },
         remedy=tuple(found),
     )
@@ -104,13 +100,13 @@ def overridden(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
             continue
         winner = origin.winner
         lost += [
-            (key, line, f"{_source_place(winner)} says {winner.value} and wins")
+            (key, line, f"{winner.place} says {winner.value} and wins")
             for line in origin.losers
             if _is_own(line) and _fold_words(line.value) != _fold_words(winner.value)
         ]
         if origin.later is not None:
             how = "wins at boot; the first only under sysctl --system"
-            lost.append((key, origin.later, f"{_source_place(winner)} says {winner.value} and {how}"))
+            lost.append((key, origin.later, f"{winner.place} says {winner.value} and {how}"))
     if not lost:
         return None
     by_others = tuple(dict.fromkeys(by))
@@ -120,7 +116,7 @@ def overridden(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
         "not hold." + (f" What {' and '.join(by_others)} set comes after all files." if by_others else ""),
         evidence={
             "keys": tuple(dict.fromkeys(key for key, _, _ in lost)),
-            "detail": tuple(f"{key}: {_source_place(line)} says {line.value}, {other}" for key, line, other in lost),
+            "detail": tuple(f"{key}: {line.place} says {line.value}, {other}" for key, line, other in lost),
         },
         remedy=(
             "keep the line that is meant; without those that lose, what holds now stays",
@@ -172,8 +168,8 @@ class _Drift(NamedTuple):
     def detail(self) -> str:
         if self.line is not None and _is_late(self.write):
             what = f"{self.write.writer} brings it along after systemd-sysctl has read the files"
-            return f"{self.key}: live {self.live}, {_source_place(self.line)} says {self.line.value}, but {what}"
-        place = _source_place(self.line) if self.line is not None and self.is_of_file else self.write.place
+            return f"{self.key}: live {self.live}, {self.line.place} says {self.line.value}, but {what}"
+        place = self.line.place if self.line is not None and self.is_of_file else self.write.place
         return f"{self.key}: live {self.live}, {place} says {self.write.value}"
 
 
@@ -253,7 +249,7 @@ def _remedies(facts: Facts, found: Iterable[_Drift]) -> Iterator[Remedy | str]:
     numbers: dict[str, set[int]] = {}
     for one in found:
         if one.line is not None and (one.is_of_file or one.is_lost):
-            numbers.setdefault(one.line.path, set()).add(one.line.line)
+            numbers.setdefault(one.line.file, set()).add(one.line.line)
     if numbers:
         places = (f"{path}:{format_list(lines)}" for path, lines in numbers.items())
         yield f"or, where the live value is the right one, correct the line of the file: {', '.join(places)}"
@@ -288,7 +284,7 @@ def names_nothing(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
         why="In a dotted key each dot parts two directories; a dot of a link's name is written as a slash.",
         evidence={
             "keys": tuple(meant),
-            "detail": tuple(f"{_source_place(line)}: {key} is no key; write {meant[key]}" for key, _, line in found),
+            "detail": tuple(f"{line.place}: {key} is no key; write {meant[key]}" for key, _, line in found),
         },
         remedy=tuple(edit_file(line.file, line.line, f"write {meant[key]} for {key}") for key, _, line in found),
     )

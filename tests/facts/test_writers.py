@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from advisor.facts.host_facts import scan
-from advisor.facts.writers import last_word, next_boot
+from advisor.facts.writers import last_word, last_write, next_boot
 from advisor.host import Host, MemoryFiles, NoCommands
 from tests.cases import cases
 from tests.managers import PROFILE, links, managed, profile, running
@@ -32,6 +32,21 @@ def words_of(case: dict[str, Any]) -> dict[str, object]:
 @pytest.mark.parametrize("name", CASES)
 def test_who_has_the_last_word(name: str) -> None:
     assert words_of(CASES[name]) == CASES[name]["words"]
+
+
+def test_a_line_behind_a_link_is_named_by_its_file_and_says_when_it_is_read() -> None:
+    files = {"/etc/sysctl.conf": 'vm.swappiness = 30\nnet.ipv4.tcp_rmem = "4096 87380 8388608"\n'}
+    case = {"files": files, "links": {"/etc/sysctl.d/99-sysctl.conf": "../sysctl.conf"}}
+    facts = scan(host_of(case))
+    plain, refused = (last_write(facts, f"sysctl:{key}") for key in ("vm.swappiness", "net.ipv4.tcp_rmem"))
+    assert plain is not None
+    assert refused is not None
+    assert [plain.place, refused.place] == ["/etc/sysctl.conf:1", "/etc/sysctl.conf:2"]
+    ends = {one.acts.endswith("after advisor's own file, as /etc/sysctl.d/99-sysctl.conf") for one in (plain, refused)}
+    assert ends == {True}
+    assert ["refuses" in plain.acts, "refuses" in refused.acts, refused.value] == [False, True, None]
+    line = facts.sysctl_origin["vm.swappiness"].winner
+    assert line.place == "/etc/sysctl.conf:1 (read as /etc/sysctl.d/99-sysctl.conf)"
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_the_last_word_is_etc_sysctl_conf(tmp_path: Path) -> None:
     (tmp_path / "root/etc/sysctl.d/99-sysctl.conf").symlink_to("../sysctl.conf")
     found = skipped(planned(tmp_path, BUFFERS), "sysctl:net.core.rmem_max")
     assert found.state == "overridden"
-    assert "sysctl.conf line 1 sets it to 1" in found.reason
+    assert "/etc/sysctl.conf line 1 (read as /etc/sysctl.d/99-sysctl.conf) sets it to 1" in found.reason
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "huge", "latin"])

@@ -12,7 +12,7 @@ from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
 from advisor.facts.reserved_ports import parse_ports
 from advisor.facts.settings.value import kernel_number
 from advisor.facts.sysctl import SysctlOrigin, origins, read_sysctl_sources
-from advisor.facts.sysctl_files import is_pattern
+from advisor.facts.sysctl_files import is_pattern, reads_later
 from advisor.facts.unknown import Unknowns
 from advisor.facts.writers.record import LastWord, Write
 from advisor.facts.writers.table import (
@@ -78,7 +78,12 @@ def _of_files(found: SetsValues, tunable: str) -> tuple[Write, ...]:
     rank = RANKS[PACKAGE_FILES if line.path.startswith(("/usr/", "/lib/")) else SYSCTL_FILES]
     writer = "advisor" if line.path.startswith(OURS) else SYSCTL_FILES
     row = WRITERS[rank]
-    return (Write(f"sysctl:{line.key}", value, writer, rank, line.file, line.line, row.acts, row.change),)
+    acts = f"{row.acts}, after advisor's own file" if writer != "advisor" and reads_later(line.path, OURS) else row.acts
+    acts += "" if line.file == line.path else f", as {line.path}"
+    if line.rejected is not None:
+        # There is then no value at all: systemd-sysctl keeps the last line for a key, and does not write another.
+        acts = f"to a value that the kernel refuses ({line.rejected}), {acts}"
+    return (Write(f"sysctl:{line.key}", value, writer, rank, line.file, line.line, acts, row.change),)
 
 
 def comes_after(write: Write, path: str) -> bool:
