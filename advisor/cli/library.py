@@ -115,7 +115,7 @@ def explain(
         from advisor.operations.findings import find_captured
 
         groups = find_captured(identity, host, workload=workload, volumes=volumes)
-    found = look_up(groups[0].id if groups else identity)
+    found = look_up(groups[0].id if groups else identity, host)
     absent = explain_absence(found.id, host) if found.kind == "tunable" else None
     similar = [text for label, text in found.details if label == "similar"]
     if absent and similar:

@@ -11,6 +11,7 @@ import msgspec
 from advisor.errors import UsageError, near_names
 from advisor.facts.settings import KEYS, SETTINGS, find_setting
 from advisor.facts.settings.record import Setting
+from advisor.host import Host, observe
 from advisor.profiles.profile import Profile, Wanted, load, profile_paths
 from advisor.profiles.single_values import is_line_about, known_ids, nearest_ids, with_kind
 from advisor.report.layout import Page, Span
@@ -25,7 +26,8 @@ from advisor.report.profile_words import (
 from advisor.report.tunable_docs import BELONGS_TO, Handling, describe_handling
 from advisor.rules.contradictions import CONTRADICTIONS, PREFIX, Contradiction, contradiction, named
 from advisor.rules.registry import RULES
-from advisor.tunables import all_kinds, find_kind, namespace_of
+from advisor.tunables import all_kinds, find_kind, namespace_of, parse_tunable
+from advisor.tunables.preflight import ExpandsIds
 
 MAX_MATCHES: Final = 3
 NEARLY_AS_CLOSE: Final = 0.2
@@ -51,10 +53,11 @@ class Explanation(msgspec.Struct, frozen=True):
     contradictions: tuple[Contradiction, ...] = ()
 
 
-def explain_id(identity: str) -> Explanation:
-    """What this id stands for. Raises UsageError, whose hint names the closest ids, where it stands for nothing."""
+def explain_id(identity: str, host: Host | None = None) -> Explanation:
+    """What this id stands for; of a tunable, how ``host`` keeps it. Raises UsageError, whose hint names the closest
+    ids, where it stands for nothing."""
     if find_kind(identity) is not None:
-        return _explain_tunable(identity)
+        return _explain_tunable(identity, host)
     rule = next((rule for rule in RULES if rule.id == identity), None)
     if rule is not None:
         return Explanation(
@@ -82,7 +85,7 @@ def explain_id(identity: str) -> Explanation:
     # Causes of `why` are named like keys (net.loss), so a key has to be a known one.
     tunable = with_kind(identity)
     if tunable != identity and (tunable in known_ids("") or find_setting(tunable.removeprefix("sysctl:"))):
-        return _explain_tunable(tunable)
+        return _explain_tunable(tunable, host)
     raise UsageError(f"{identity!r} is no rule, profile, tunable or contradiction", hint=_suggest_ids(identity))
 
 
@@ -176,7 +179,11 @@ def _explain_profile(profile: Profile) -> Explanation:
     )
 
 
-def _explain_tunable(identity: str) -> Explanation:
+def _explain_tunable(identity: str, host: Host | None) -> Explanation:
+    here = parse_tunable(identity)
+    is_there = host is not None and not isinstance(here, ExpandsIds) and isinstance(observe(host, here.probe), str)
+    # What a host lacks is kept there as on an example.
+    host = host if is_there else None
     profiles = {profile.name: profile for profile in _all_profiles()}
     wanting = [
         (profile, one)
@@ -185,7 +192,9 @@ def _explain_tunable(identity: str) -> Explanation:
         # An heir says what its parent says already.
         if is_line_about(one, identity) and not any(one in profiles[name].tunables for name in profile.inherits)
     ]
-    handled = [_describe_handling(identity, *both) for both in wanting] or [describe_handling(identity)]
+    handled = [_describe_handling(identity, *both, host) for both in wanting] or [
+        describe_handling(identity, host=host)
+    ]
     one, setting = handled[0], find_setting(identity.removeprefix("sysctl:"))
     wanted_by = [("profile", f"{profile.name} wants {wanted_value(profile, wanted)}") for profile, wanted in wanting]
     is_known = wanting or setting is not None
@@ -248,9 +257,9 @@ def _by_profile(texts: Iterable[tuple[Profile, str]]) -> str:
     return " ".join(f"{profile.name}: {text}" for profile, text in listed)
 
 
-def _describe_handling(identity: str, profile: Profile, wanted: Wanted) -> Handling:
+def _describe_handling(identity: str, profile: Profile, wanted: Wanted, host: Host | None) -> Handling:
     value = fill_template(profile, wanted.value) if isinstance(wanted.value, str) else None
-    return describe_handling(identity, profile=profile.name, value=value)
+    return describe_handling(identity, profile=profile.name, value=value, host=host)
 
 
 def _settings(handled: Sequence[Handling], profiles: Sequence[Profile]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from advisor.facts.settings import find_setting
 from advisor.host import Host, MemoryFiles, Missing, Probe, ReadCommand, ReadEthtool, ReadFile, ReadIrqs
 from advisor.host.commands import NoCommands
 from advisor.report.terms import EFFECTS, RISKS
@@ -16,6 +17,7 @@ from advisor.shell.rollback_script import hand_command
 from advisor.tunables import FileEdit, Persisted, Tunable, all_kinds, find_kind, parse_tunable
 from advisor.tunables.edit_forms import line_setting
 from advisor.tunables.kind import Namespace, kind_words, own_docstring, plain_text
+from advisor.tunables.link import EXAMPLE_ADDRESS
 from advisor.tunables.llt_flow import LLTTAB
 from advisor.tunables.network_forms import network_line
 
@@ -60,23 +62,33 @@ class Handling(msgspec.Struct, frozen=True):
         return f"its file, then {typed}" if typed else "its file alone"
 
 
-def describe_handling(identity: str, *, profile: str = "PROFILE", value: str | None = None) -> Handling:
-    """How this tunable is handled, shown with ``value`` or an example. Raises UsageError for what is no tunable."""
+def describe_handling(
+    identity: str, *, profile: str = "PROFILE", value: str | None = None, host: Host | None = None
+) -> Handling:
+    """How this tunable is handled, on ``host`` or an example, shown with ``value``, an example or ``VALUE``. Raises
+    UsageError for what is no tunable."""
     one, kind = parse_tunable(identity), find_kind(identity)
+    record = find_setting(identity.removeprefix("sysctl:"))
     by_hand = kind.by_hand if kind else None
     # The first that the tunable takes at all; empty where none is known.
     alike = (shown for identity, shown in list_examples() if type(parse_tunable(identity)) is type(one))
-    candidates = (value, "VALUE", *alike, *_ANY)
+    candidates = (value, "VALUE", *(("1",) if record and record.unit == "switch" else ()), *alike, *_ANY)
     shown = next((each for each in candidates if each is not None and one.check_value(each) is None), "")
-    edit = one.make_edit(_example_host(one), shown, profile=profile) if shown else Missing("absent", "unknown")
+    edit = one.make_edit(host or _example_host(one), shown, profile=profile) if shown else Missing("absent", "unknown")
+    set_by, line = _set_by(one, shown, edit), _edit_line(edit) if isinstance(edit, FileEdit) else None
+    if line and host is None:
+        line = line.replace(EXAMPLE_ADDRESS, "ADDRESS")
+    if record and value is None and record.unit != "switch" and identity not in dict(list_examples()):
+        # A number of another key would be taken for advice.
+        set_by, line = set_by.replace(f" {shown}", " VALUE"), line and line.replace(f" {shown}", " VALUE")
     return Handling(
         what=kind_words(one),
         read_by=_read_by(one.probe),
-        set_by=_set_by(one, shown, edit),
+        set_by=set_by,
         by_file=bool(shown) and not one.make_steps(shown) and by_hand is None,
         persists_in=None if isinstance(edit, Missing) else edit.path,
         persist_note=edit.why if isinstance(edit, Missing) else None,
-        line=_edit_line(edit) if isinstance(edit, FileEdit) else None,
+        line=line,
         takes_effect=EFFECTS[one.takes_effect],
         risk=RISKS[one.risk],
         by_hand=by_hand is not None,

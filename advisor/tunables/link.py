@@ -73,10 +73,13 @@ def _is_name(link: str) -> bool:
     return True
 
 
+EXAMPLE_ADDRESS: Final = "52:54:00:12:34:56"
+
+
 def _example_files(one: Tunable) -> Mapping[str, bytes]:
     if not isinstance(one, DriverValue | QueueValue | LinkTxqueuelen | LinkQdisc):
         return {}
-    attributes = {"address": b"52:54:00:12:34:56", "addr_assign_type": b"0", "device/uevent": b""}
+    attributes = {"address": EXAMPLE_ADDRESS.encode(), "addr_assign_type": b"0", "device/uevent": b""}
     return {
         **dict.fromkeys(("/usr/sbin/ethtool", "/usr/sbin/tc", "/usr/bin/sh"), b""),
         **{f"/sys/class/net/{one.link}/{name}": text for name, text in attributes.items()},

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -18,6 +19,7 @@ from advisor.tunables.kind import kind_words
 from tests.each import for_each
 from tests.golden import assert_golden
 from tests.report.pasted import lines_too_wide
+from tests.trees import host_of, make_tree
 
 IDS = (*(rule.id for rule in RULES), *profile_paths(), *(identity for identity, _ in list_examples()))
 
@@ -101,6 +103,36 @@ def test_every_kind_of_tunable_is_described(kind: Kind) -> None:
     assert bool(reported.persists_in) != bool(reported.persist_note)
     assert one.takes_effect in EFFECTS
     assert one.risk in RISKS
+
+
+@pytest.mark.parametrize(
+    ("identity", "shown"),
+    [
+        ("sysctl:net.ipv4.neigh.default.gc_thresh3", "gc_thresh3 = VALUE"),
+        ("sysctl:fs.nr_open", "fs.nr_open = VALUE"),
+        ("sysctl:net.ipv4.tcp_fack", "tcp_fack = 1"),
+        ("link:eth1:ring.rx", 'ATTR{address}=="ADDRESS"'),
+    ],
+)
+def test_an_example_is_no_number_of_another_key_and_no_address_of_another_host(identity: str, shown: str) -> None:
+    found = describe_handling(identity)
+    assert shown in (found.line or "")
+    assert "8388608" not in found.set_by
+
+
+def test_the_handling_on_a_host_is_with_its_own_address(tmp_path: Path) -> None:
+    device = "/sys/class/net/eth1"
+    files = {f"{device}/address": "0a:00:00:00:02:02\n", f"{device}/addr_assign_type": "0\n"}
+    files |= {
+        f"{device}/device/uevent": "",
+        f"{device}/tx_queue_len": "1000\n",
+        "/usr/bin/sh": "",
+        "/run/udev/control": "",
+    }
+    files["/run/udev/control"] = ""
+    host = host_of(make_tree(tmp_path, files))
+    assert "0a:00:00:00:02:02" in dict(explain_id("link:eth1:txqueuelen", host).details)["persists"]
+    assert "ADDRESS" in dict(explain_id("link:eth2:txqueuelen", host).details)["persists"]
 
 
 @pytest.mark.parametrize("width", [80, 97, 98, 100, 103, 160])
