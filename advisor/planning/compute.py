@@ -28,7 +28,7 @@ from advisor.planning.observations import FileState, Observations, ObservedTarge
 from advisor.planning.ownership import NOTHING_OWNED, Ownership, claim_notes
 from advisor.planning.records import SATISFIED, Change, FileChange, Plan, PlanTarget, Skipped, SkipState
 from advisor.rules.queries import kernel_version
-from advisor.rules.settings import judge_value
+from advisor.rules.settings import judge_value, machine_of
 from advisor.tunables import FileEdit, Persisted, apply_edit, mentions_key, parse_tunable
 from advisor.tunables.link_mark import link_of
 from advisor.tunables.link_mtu import LinkMtu
@@ -360,7 +360,8 @@ def _harm_words(target: PlanTarget, before: str, after: str, facts: Facts) -> st
         return target.hurts_when
     judged, known = judge_value(facts, key, after), target.hurts_when
     if known == setting.harm_of(target.value) or (judged and known.startswith("Not known")):
-        known = "" if judged else setting.harm_of(after, before) or _NO_HARM
+        is_ample = setting.is_ample(after, machine_of(facts))
+        known = "" if judged else (not is_ample and setting.harm_of(after, before)) or _NO_HARM
     said = [f"{one.title}: {one.why} ({one.id})" for one in judged]
     return " ".join(filter(None, (*said, known))) or target.hurts_when
 

@@ -214,6 +214,22 @@ def test_a_key_is_gone_from_the_kernels_that_lack_it_alone(host: Host, kernel: s
     assert ("since Linux 4.12" in error.value.message) is is_gone
 
 
+@pytest.mark.parametrize(
+    ("word", "is_harm"),
+    [
+        ("kernel.shmall=4294967296", False),
+        ("kernel.shmall=1048576", True),
+        ("kernel.shmmax=68719476736000", False),
+        ("kernel.shmmax=4294967296", True),
+    ],
+)
+def test_a_limit_above_all_memory_takes_nothing_away(tmp_path: Path, word: str, is_harm: bool) -> None:
+    key = word.partition("=")[0].replace(".", "/")
+    here = host_of(make_tree(tmp_path / "other", {**FILES, f"/proc/sys/{key}": "18446744073692774399\n"}))
+    (change,) = plan_of(here, word).changes
+    assert ("Databases" in change.hurts_when) is is_harm
+
+
 def test_a_word_in_the_place_of_a_number_is_a_mistake(host: Host) -> None:
     with pytest.raises(UsageError, match="10=3 is not a number"):
         plan_of(host, f"{SWAP}=10=3")

@@ -41,7 +41,7 @@ def _least(text: str) -> Least:
 _READ: Final[Mapping[str, Callable[[str], Any]]] = {
     **dict.fromkeys(("fields", "keys", "contradictions"), lambda text: tuple(text.split())),
     "gone": _gone,
-    **dict.fromkeys(("low", "high"), int),
+    **dict.fromkeys(("low", "high", "holds_memory"), int),
     **dict.fromkeys(("is_intent", "is_of_gone"), bool),
     **dict.fromkeys(("since", "until"), _version),
     "share": _share,

@@ -173,6 +173,8 @@ class Setting(_Named, frozen=True, kw_only=True):
     """Whether each who needs some of it needs them for itself, so that two wishes add up."""
     is_slow: bool = False
     """Whether its effect builds up over minutes: caches, reclaim, the placement of pages."""
+    holds_memory: int | None = None
+    """The bytes of memory in one of what it limits, 0 for pages: a limit above all memory takes nothing away."""
     is_counter: bool = False
     """Whether the kernel counts there and nobody sets it."""
     is_scanned: bool = False
@@ -218,6 +220,13 @@ class Setting(_Named, frozen=True, kw_only=True):
     def is_gone(self, kernel: KernelVersion | None) -> bool:
         """Return whether this kernel has the setting no more, or without effect."""
         return self.until is not None and kernel is not None and kernel >= self.until
+
+    def is_ample(self, value: str, machine: Machine) -> bool:
+        """Return whether a limit lets programs have all memory of the machine, and as much swap: lowered to it, it
+        does no harm."""
+        if self.holds_memory is None or not machine.memory_bytes or not value.isdecimal():
+            return False
+        return int(value) * (self.holds_memory or machine.page_bytes) >= 2 * machine.memory_bytes
 
     @property
     def meaning(self) -> str:
