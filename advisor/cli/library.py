@@ -103,9 +103,10 @@ def explain(
     import re
 
     from advisor.host.provenance import is_own_tree
-    from advisor.operations.library import explain_absence
+    from advisor.operations.library import explain_absence, explain_last_word
     from advisor.report.explain import explain_id as look_up
     from advisor.report.explain import explanation_text
+    from advisor.report.tunable_docs import describe_handling
 
     host = open_host(root, snapshot)
     is_captured = root is not None or snapshot is not None
@@ -141,6 +142,10 @@ def explain(
     if absent:
         what = "Not known of the captured host" if is_elsewhere else "This host does not have it"
         parts.append(f"{what}: {absent}.\n\n")
+    if host is not None and found.kind == "tunable" and not absent:
+        path = describe_handling(found.id, host=host).persists_in
+        last = explain_last_word(found.id, path, host)
+        parts += [f"Has the last word here: {last}.\n\n"] if last else []
     print_text("".join((*parts, explanation_text(found, width=width, color=color))))
     return 0
 

@@ -56,6 +56,18 @@ def explain_absence(tunable: str, host: Host | None = None) -> str | None:
     return live.why if isinstance(live, Missing) and live.is_absent else None
 
 
+def explain_last_word(tunable: str, path: str | None, host: Host) -> str | None:
+    """Return what gives a tunable of ``host`` a value after advisor's file at ``path``, and where to change it; None
+    where nothing does. Scans the host."""
+    from advisor.facts.host_facts import scan
+    from advisor.facts.writers import overriding_write
+
+    write = overriding_write(scan(host), tunable, "", path) if path else None
+    if write is None:
+        return None
+    return f"{write.place} sets {'it' if write.value is None else write.value} {write.acts}; {write.change}"
+
+
 def lint_file(path: Path) -> LintResult:
     """Check a profile file. Raises InvalidInputError, which names file, line and field."""
     from advisor.facts.host_facts import scan
