@@ -21,7 +21,7 @@ from advisor.facts.writers import next_boot, overriding_write
 from advisor.host import Host, Missing, observe
 from advisor.importers.growing import lowered_fields
 from advisor.importers.made import shorten_text
-from advisor.importers.pasted.forms import Pasted, PastedSetting
+from advisor.importers.pasted.forms import PassedOver, Pasted, PastedSetting
 from advisor.importers.pasted.here import on_this_host
 from advisor.planner import plan_profiles
 from advisor.planning.comparison import combine_values
@@ -72,10 +72,11 @@ class JudgedLine(msgspec.Struct, frozen=True, kw_only=True):
 
 class JudgedText(msgspec.Struct, frozen=True):
     """``apply`` are the words for ``advisor apply`` of what helps and is not there yet, ``prove`` the command that
-    measures it; ``passed_over`` lines of the text are no settings."""
+    measures it; ``passed_over`` lines of the text are no settings, ``alike`` those of them that look like one."""
 
     lines: tuple[JudgedLine, ...]
     passed_over: int
+    alike: tuple[PassedOver, ...] = ()
     apply: tuple[str, ...] = ()
     prove: str | None = None
 
@@ -110,7 +111,8 @@ def judge_texts(
     lines = judge.check(judge.plan(judged))
     words = tuple(dict.fromkeys(one.apply for one in lines if one.apply))
     prove = f"advisor prove {' '.join(map(shell_quote, words))} --target DIR" if words else None
-    return JudgedText(tuple(lines), sum(text.passed_over for text in given), words, prove)
+    alike = tuple(one for text in given for one in text.alike)
+    return JudgedText(tuple(lines), sum(text.passed_over for text in given), alike, words, prove)
 
 
 def _repeated(expanded: Sequence[tuple[PastedSetting, PastedSetting]]) -> Mapping[int, tuple[str, bool]]:

@@ -27,6 +27,9 @@ _SHOWN: Final = 4
 _MOST_SAME: Final = 10
 """Settings that a host has already, each on a line of the page; of more the numbers of their lines."""
 
+_MOST_PASSED: Final = 20
+"""Lines that look like a setting and were not read, each on a line of the page."""
+
 
 def judge_text(
     found: JudgedText, hostname: str, *, width: int, color: bool, is_live: bool = True, with_files: bool = False
@@ -48,6 +51,13 @@ def judge_text(
             continue
         for alike in _fold_devices(chosen):
             _add_lines(page, alike, style, with_files=with_files)
+    if found.alike:
+        page.heading(f"Looks like a setting, and was not read ({len(found.alike)})")
+    for passed in found.alike[:_MOST_PASSED]:
+        place = f"{passed.file}:{passed.line}" if with_files else f"{passed.line:>4}"
+        page.add(Span(place, "dim"), "  ", passed.text, indent=0, hang=6)
+    if rest := found.alike[_MOST_PASSED:]:
+        page.add(f"and lines {fold_list({one.line for one in rest})}", hang=6)
     page.blank()
     if not found.lines:
         page.add("Nothing in it is a setting that advisor reads.")
@@ -90,6 +100,7 @@ def judge_document(found: JudgedText, hostname: str | None, source: str) -> dict
         "source": source,
         "lines": list(found.lines),
         "passed_over": found.passed_over,
+        "alike": found.alike,
         "apply": found.apply,
         "prove": found.prove,
     }

@@ -27,6 +27,8 @@ def test_forms(name: str) -> None:
     found = read(case["text"], case.get("file", "text.txt"))
     assert [[one.line, one.tunable, one.wanted] for one in found.settings] == case["settings"]
     assert found.passed_over == case["passed"]
+    if "alike" in case:
+        assert [one.line for one in found.alike] == case["alike"]
     assert [one.line for one in found.settings if one.is_container] == case.get("containers", [])
 
 

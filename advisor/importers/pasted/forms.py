@@ -12,6 +12,8 @@ import msgspec
 
 from advisor.errors import AdvisorError
 from advisor.facts.host_facts import Facts
+from advisor.facts.settings import find_setting
+from advisor.facts.sysctl_files import dotted_key
 from advisor.host import Host, PutFile
 from advisor.host.patterns import lazy_regex
 from advisor.host.would_be import after_steps
@@ -27,6 +29,7 @@ from advisor.importers.pasted.shell import (
     json_words,
     kernel_words,
     module_options,
+    mount_options,
     read_command,
     sysctl,
 )
@@ -62,11 +65,20 @@ class PastedSetting(msgspec.Struct, frozen=True):
     rotational: bool | None = None
 
 
+class PassedOver(msgspec.Struct, frozen=True):
+    """A line that looks like a setting and is read as none."""
+
+    file: str
+    line: int
+    text: str
+
+
 class Pasted(msgspec.Struct, frozen=True):
-    """The settings of a text in its order, and how many of its lines are none."""
+    """The settings of a text in its order, how many of its lines are none, and which of these look like a setting."""
 
     settings: tuple[PastedSetting, ...]
     passed_over: int
+    alike: tuple[PassedOver, ...] = ()
 
 
 class _Text(msgspec.Struct):
@@ -98,6 +110,7 @@ def read_pasted(text: str, name: str, host: Host, facts: Facts) -> Pasted:
         has_containers=any(re.match(r"(?:image|services|apiVersion|containers)\s*:", line.text) for line in lines),
     )
     settings: list[PastedSetting] = []
+    alike: list[PassedOver] = []
     passed_over = 0
     for place, line in enumerate(lines):
         if line.number in taken:
@@ -105,9 +118,22 @@ def read_pasted(text: str, name: str, host: Host, facts: Facts) -> Pasted:
             taken[line.number] = []
         else:
             own = [_make_setting(one, line, name) for one in _read_line(about, place)]
+            if not own and _is_alike(line.text):
+                alike.append(PassedOver(name, line.number, shorten_text(line.text, 200)))
         passed_over += not own
         settings += own[: MAX_SETTINGS - len(settings)]
-    return Pasted(tuple(settings), passed_over)
+    return Pasted(tuple(settings), passed_over, tuple(alike))
+
+
+_COMMENT: Final = ("#", ";", "//", "--", "<!--")
+
+
+def _is_alike(text: str) -> bool:
+    """Whether a line looks like a setting: a key with a record, or ``=`` behind a dotted name."""
+    if text.startswith(_COMMENT):
+        return False
+    keys = (one[0] for one in re.finditer(KEY, text))
+    return any(find_setting(dotted_key(key)) for key in keys) or bool(_DOTTED.search(text))
 
 
 def _make_setting(one: Found, line: Line, name: str) -> PastedSetting:
@@ -141,6 +167,7 @@ def _read_line(about: _Text, place: int) -> list[Found]:
         for part in line.text.split("`")[1::2] if line.text.count("`") > 1 else ():
             alone = msgspec.structs.replace(about, lines=[Line(line.number, part.strip())])
             found += _read_line(alone, 0)
+        found = found or list(_stated(about, place))
     is_container = about.container_indent is not None
     return [one._replace(is_container=True) for one in found] if is_container else found
 
@@ -162,6 +189,48 @@ _ROW: Final = lazy_regex(rf"\|?\s*({KEY})\s*(?:\|\s*|\s)([0-9-][0-9 \t]*?)\s*(?:
 _QUOTED: Final = lazy_regex(r"\"([^\"]*)\"|'([^']*)'")
 
 
+_DOTTED: Final = lazy_regex(r"(?<![\w./-])[A-Za-z]\w*(?:\.[A-Za-z_][\w-]*)+\s*=(?![=~])\s*\S")
+_NEXT: Final = lazy_regex(rf"[\s,;]{KEY}\s*=")
+_STATED: Final = lazy_regex(
+    rf"(?<![\w./-])(?:/proc/sys/)?({KEY})[\"'`]?"
+    r"(?:\s*=(?!=)\s*(?=[0-9\"'${-])|=(?=\w)|\s*:\s*(?=[0-9\"'])|\s+(?:from\s+\S+\s+)?to\s+(?=[0-9\"']))"
+    r"(?:\"([^\"]*)\"|'([^']*)'|((?:-?[0-9]+[ \t]+){1,5}-?[0-9]+(?![\w.])|-?\w+(?:[.:,/-]\w+)*"
+    r"|\$\{?\w+\}?|\{\{[^{}]{1,80}\}\}))"
+)
+_DENIED: Final = lazy_regex(
+    r"(?i)(?:\b(?:not|never|avoid|without|instead of|defaults? (?:is|of))\b|n['’]t\b)[^.,;:!?]{0,40}$"
+)
+
+
+def _stated(about: _Text, place: int) -> Iterator[Found]:
+    """``KEY=VALUE`` within a sentence, a list with commas or an argument of another program; not where the sentence
+    says not to set it."""
+    line = about.lines[place]
+    if line.text.startswith(_COMMENT):
+        return
+    for one in _STATED.finditer(line.text):
+        if not _DENIED.search(line.text[max(0, one.start() - 80) : one.start()]):
+            value = next((text for text in one.groups()[1:] if text is not None), "")
+            found = sysctl(one[1], fill_in(value, {name: words[0] for name, words in about.variables.items() if words}))
+            yield _without_line(found, (line.text, *(other.text for other in _beside(about, place))))
+
+
+def _beside(about: _Text, place: int) -> Iterable[Line]:
+    """The lines of one mapping with a line that is a member of it."""
+    is_member = re.match(r"[\w-]+\s*:\s", about.lines[place].text)
+    return walk_block(about.lines, place) if is_member else ()
+
+
+_ABSENT: Final = lazy_regex(r"(?:.*[\s{,])?[\"']?(?:state|ensure)[\"']?\s*(?:=>|[:=])\s*[\"']?absent\b.*")
+
+
+def _without_line(found: Found, texts: Iterable[str]) -> Found:
+    """The setting, or a key without a value where the text takes a line out of a file."""
+    if not any(map(_ABSENT.fullmatch, texts)):
+        return found
+    return found._replace(value=None, note="absent: it takes the line out of a file and sets no value")
+
+
 def _sysctl_line(about: _Text, place: int) -> Iterator[Found]:
     """``KEY = VALUE`` of sysctl.conf, and ``KEY: VALUE`` of YAML, JSON and other configuration languages."""
     text = about.lines[place].text
@@ -172,7 +241,8 @@ def _sysctl_line(about: _Text, place: int) -> Iterator[Found]:
         is_file = sign == "=" and text == boot and not boot.startswith(('"', "'"))
         value = rest if is_file else _plain_value(rest)
         value = fill_in(value, {name: words[0] for name, words in about.variables.items() if words})
-        if (value or is_file) and not _is_prose(value):
+        is_list = _NEXT.search(re.split(r"\s#", rest)[0]) is not None
+        if (value or is_file) and not is_list and not _is_prose(value):
             yield sysctl(key, value)
     elif row := _ROW.fullmatch(text):
         yield sysctl(row[1], row[2])
@@ -216,8 +286,11 @@ def _named_value(about: _Text, place: int) -> Iterator[Found]:
             known = {name: words[0] for name, words in about.variables.items() if words}
             # name=KEY value=V state=present: only quotes keep blanks together there.
             bare = value[3] and re.split(r"\s(?=\w+=)|\s#", value[3])[0]
-            yield sysctl(named[1], fill_in(bare or text, known).strip())
+            found = sysctl(named[1], fill_in(bare or text, known).strip())
+            yield _without_line(found, (other.text for other in others))
             return
+    if any(_ABSENT.fullmatch(other.text) for other in others):
+        yield _without_line(sysctl(named[1], ""), (other.text for other in others))
 
 
 def _boot_line(about: _Text, place: int) -> Iterator[Found]:
@@ -283,6 +356,16 @@ def _file_line(about: _Text, place: int) -> Iterator[Found]:
         yield from file_setting(f"/sys/{found[1].removeprefix('/sys/')}", _plain_value(found[2]))
 
 
+def _mount_line(about: _Text, place: int) -> Iterator[Found]:
+    """A line of fstab(5) with options."""
+    found = re.fullmatch(
+        r"(?:/dev/|LABEL=|UUID=|PARTUUID=|[\w.-]+:/)\S*\s+/\S*\s+\w[\w.-]*\s+(\S+)(?:\s+\d\s+\d)?\s*(?:#.*)?",
+        about.lines[place].text,
+    )
+    if found and found[1] != "defaults":
+        yield mount_options(found[1])
+
+
 def _ethtool_options(about: _Text, place: int) -> Iterator[Found]:
     found = re.match(r"ETHTOOL_OPT(?:ION)?S\w*\s*=\s*[\"']?(.{1,400}?)[\"']?$", about.lines[place].text)
     for part in found[1].split(";") if found else ():
@@ -332,6 +415,7 @@ FORMS: Final[tuple[Callable[[_Text, int], Iterator[Found]], ...]] = (
     _unit_directive,
     _ethtool_options,
     _file_line,
+    _mount_line,
     _command,
 )
 """What reads a line, in this order; the first that finds a setting counts. A new form is one row."""

@@ -71,6 +71,8 @@ def file_setting(path: str, value: str) -> Iterator[Found]:
         forms = (form for kind in all_kinds() for form in kind.sysfs)
         found = next((one.expand(identity) for pattern, identity in forms if (one := re.fullmatch(pattern, place))), "")
         yield Found(found or f"sysfs:{place}", value)
+    elif path.startswith("/proc/"):
+        yield Found(None, value, f"{path}: advisor has no tunable for it")
 
 
 def sysctl_text(text: str) -> Iterator[Found]:
@@ -210,6 +212,61 @@ def _limit_session(words: Sequence[str]) -> Iterator[Found]:
         )
 
 
+def _set_connection(words: Sequence[str]) -> Iterator[Found]:
+    """``nmcli connection modify NAME PROPERTY VALUE…``: a connection mostly has the name of its link."""
+    places = [place for place, word in enumerate(words) if word in ("mod", "modify")]
+    after = words[places[0] + 1 :] if places else ()
+    after = after[1:] if after[:1] and after[0] in ("id", "ifname") else after
+    for name, value in pairwise(after[1:]):
+        if re.fullmatch(r"(?:802-3-ethernet|ethernet|infiniband|bond|bridge|vlan)\.mtu", name):
+            yield Found(f"link:{device_name(after[0])}:mtu", value)
+        elif re.fullmatch(r"[+-]?ethtool\.\S+", name):
+            yield Found(None, value, f"nmcli {name}: advisor sets it by the link's own tunable")
+
+
+def mount_options(text: str) -> Found:
+    """Return options of a mount, which no tunable has."""
+    return Found(None, text, "options of a mount: advisor has no tunable for them")
+
+
+def _mount(words: Sequence[str]) -> Iterator[Found]:
+    for option, value in zip(words, (*words[1:], ""), strict=True):
+        given = value if option in ("-o", "--options") else option[2:] if option.startswith("-o") else ""
+        if given := ",".join(word for word in given.split(",") if word not in ("remount", "bind", "loop", "")):
+            yield mount_options(given)
+
+
+_NO_TUNABLE: Final[Mapping[str, str]] = {
+    "hdparm": r"-[WABMSKm]\d+|-a\d+|--(?:set|write)\S*",
+    "tune2fs": r"-[oOECcimreJ]\S*",
+    "sdparm": r"-s\S*|--(?:set|clear)\S*",
+    "smartctl": r"-[so]|--(?:set|smart)\S*",
+    "nvme": r"set-feature|format",
+    "mdadm": r"--grow|-G|--bitmap\S*",
+    "xfs_admin": r"-[cLU]\S*",
+    "swapoff": r"-a|/\S+",
+    "irqbalance": r"-\S+",
+    "mlnx_tune": r"-p",
+    "mlxconfig": r"set|s",
+    "mstconfig": r"set|s",
+    "setpci": r"\S+=\S+",
+    "x86_energy_perf_policy": r"\S+",
+    "chrt": r"-[frobid]\S*",
+    "ionice": r"-c\S*",
+    "zfs": r"set",
+    "zpool": r"set",
+}
+"""Programs that set what no tunable is: by the words with which each sets something."""
+
+
+def _without_tunable(program: str) -> Callable[[Sequence[str]], Iterator[Found]]:
+    def read(words: Sequence[str]) -> Iterator[Found]:
+        if any(re.fullmatch(_NO_TUNABLE[program], word) for word in words):
+            yield Found(None, None, f"{program}: advisor has no tunable for it")
+
+    return read
+
+
 PROGRAMS: Final[Mapping[str, Callable[[Sequence[str]], Iterator[Found]]]] = {
     "sysctl": _write_sysctls,
     "ethtool": ethtool,
@@ -226,6 +283,9 @@ PROGRAMS: Final[Mapping[str, Callable[[Sequence[str]], Iterator[Found]]]] = {
     "grubby": _set_boot_words,
     "tuned-adm": _choose_profile,
     "ulimit": _limit_session,
+    "nmcli": _set_connection,
+    "mount": _mount,
+    **{program: _without_tunable(program) for program in _NO_TUNABLE},
 }
 """What each program sets, by its words. A new form of a command is one row."""
 _SHELLS: Final = frozenset({"sh", "bash", "ash", "dash", "zsh", "su"})
@@ -320,7 +380,7 @@ def _read_print(stage: Sequence[str], stages: Sequence[Sequence[str]]) -> Iterat
         if other[:1] == ["tee"]:
             targets += [word for word in other[1:] if not word.startswith("-")]
     for target in targets:
-        if target.startswith(("/proc/sys/", "/sys/")):
+        if target.startswith(("/proc/", "/sys/")):
             yield from file_setting(target, value.strip())
         elif "sysctl" in target:
             yield from sysctl_text(value)

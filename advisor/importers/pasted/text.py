@@ -21,10 +21,10 @@ _TAGS: Final = (
     "|header|hr|html|i|img|input|kbd|label|li|link|main|meta|nav|ol|p|pre|samp|section|small|span|strong|sub|sup|svg|table"
     "|tbody|td|tfoot|th|thead|title|tr|tt|u|ul|var"
 )
-_IS_PAGE: Final = lazy_regex(r"(?i)</(p|pre|code|div|li|td|body|span|h[1-6])>")
+_IS_PAGE: Final = lazy_regex(rf"(?i)</(?:{_TAGS})>")
 _ENDS: Final = lazy_regex(r"(?i)<(?:br|/p|/div|/li|/tr|/pre|/h[1-6]|/code></pre|hr)\s{0,3}/?>")
 _CODE: Final = lazy_regex(r"(?i)</?code(?:\s[^<>]{0,2000})?>")
-_CELL: Final = lazy_regex(r"(?i)</t[dh]\s{0,3}>")
+_CELL: Final = lazy_regex(r"(?i)</(?:t[dh]|dt)\s{0,3}>")
 _TAG: Final = lazy_regex(rf"(?i)</?(?:{_TAGS})(?:\s[^<>]{{0,2000}})?/?>|<!--[^<>]{{0,2000}}-->")
 _UNSEEN: Final = lazy_regex(r"(?i)(<(?:script|style)\b|</(?:script|style)\s{0,3}>)")
 _MARK: Final = lazy_regex(r"(?:>\s+)?(?:(?:\*(?!\s+(?:soft|hard|-)\s)|[+•·-]|\d{1,3}[.)])\s+)?")
