@@ -17,6 +17,7 @@ from advisor.host import Host, Missing
 
 _CPUS = "/sys/devices/system/cpu"
 _CGROUPS = "/sys/fs/cgroup"
+_DIGITS = "0123456789"
 _IRQBALANCE = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance")
 _BANNED = re.compile(r"^[ \t]*IRQBALANCE_BANNED_CPU(S|LIST)[ \t]*=[ \t]*[\"']?([0-9a-fA-F,:/-]*)", re.MULTILINE)
 
@@ -88,7 +89,7 @@ def _command_line(host: Host) -> dict[str, str]:
 
 def _parse_option(text: str) -> tuple[int, ...]:
     """The list of ``isolcpus=managed_irq,domain,2-15``: flags come first."""
-    parts = [part for part in text.split(",") if part[:1].isdigit()]
+    parts = [part for part in text.split(",") if part[:1] in _DIGITS and part]
     return _parsed(parse_list, ",".join(parts))
 
 

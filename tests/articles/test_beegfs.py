@@ -13,12 +13,12 @@ import pytest
 
 from advisor.facts.beegfs_text import EntryInfo, parse_entry_info
 from advisor.facts.host_facts import Facts
+from advisor.facts.settings import vendor_values
 from advisor.limits.figures import Figures
 from advisor.limits.paths import limits_of
 from advisor.limits.raid import combined, usable_bytes
 from advisor.profiles.profile import load
 from advisor.proof.workloads import WORKLOADS
-from advisor.rules.beegfs_settings import AGREED
 from advisor.rules.beegfs_sizes import DEFAULTS, MIB, connection_bytes, stripe_counts, worker_bytes, workers
 from advisor.rules.locality_score import locality
 from tests.beegfs_server import server
@@ -124,8 +124,9 @@ def test_s004_kernel_settings_are_the_profile_s() -> None:
     and (row "004,THP") huge pages off are contradicted by BeeGFS' guide, and only set where they are asked for."""
     profile = load("beegfs-nvme")
     wanted = {one.tunable: one.value for one in profile.tunables}
-    assert {f"sysctl:{key}": str(value) for key, value in AGREED.items()}.items() <= wanted.items()
-    assert DATA["s004_kernel_settings_are_the_profile"] == AGREED
+    agreed = {key: text.removeprefix(">=") for key, text in vendor_values("beegfs").items()}
+    assert {f"sysctl:{key}": value for key, value in agreed.items()}.items() <= wanted.items()
+    assert {key: str(value) for key, value in DATA["s004_kernel_settings_are_the_profile"].items()} == agreed
     assert wanted["sysctl:kernel.numa_balancing"] == "0"
     for tunable, parameter, article in (
         ("sysctl:vm.zone_reclaim_mode", "zone_reclaim", "2"),

@@ -11,6 +11,7 @@ from advisor.facts.link_stack import keeper_of, overhead_bytes
 from advisor.facts.links import Channels
 from advisor.planning.mtu import select_links
 from advisor.rules.registry import judge
+from advisor.rules.remedy import SetTunable
 from tests.cases import read_cases
 from tests.rules.build import facts, irqs, link, llt, llt_link, numa, replaced, virtual
 
@@ -38,7 +39,7 @@ def test_findings(name: str, host: Facts, expected: dict[str, Any]) -> None:
         identity: wanted["severity"] for identity, wanted in expected.items()
     }, name
     for identity, wanted in expected.items():
-        tunables = [(one.tunable, one.value) for one in mine[identity].remedy if hasattr(one, "tunable")]
+        tunables = [(one.tunable, one.value) for one in mine[identity].remedy if isinstance(one, SetTunable)]
         assert tunables == [tuple(pair) for pair in wanted.get("sets", tunables)], name
         for key, value in wanted.get("evidence", {}).items():
             assert mine[identity].evidence[key] == value, name

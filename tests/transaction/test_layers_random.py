@@ -17,7 +17,10 @@ from tests.transaction.layered import BASE, apply, at_boot, build, live, store_o
 from tests.transaction.system import roll_back_locked
 from tests.trees import listing
 
-WANTED = st.dictionaries(st.sampled_from(sorted(BASE)), st.sampled_from(["10", "20", "100"]), min_size=1)
+# A limit of the network below what is usual would be refused.
+VALUES = {name: ("10", "20", "100") if "swappiness" in name else ("2000", "4000", "8000") for name in BASE}
+NAMES = st.sets(st.sampled_from(sorted(BASE)), min_size=1)
+WANTED = st.builds(lambda names, place: {name: VALUES[name][place] for name in sorted(names)}, NAMES, st.integers(0, 2))
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("apply"), st.sampled_from(["alpha", "mid", "zeta"]), WANTED),

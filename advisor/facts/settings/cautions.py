@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from advisor.facts.settings.record import Judge, Machine, Value
+from advisor.host.numbers import is_count
 
 _TCP_SHARE_OF_MEMORY: Final = 256
 _INITIAL_SIZES: Final = {"net.ipv4.tcp_rmem": 131_072, "net.ipv4.tcp_wmem": 16_384}
@@ -32,7 +33,7 @@ def _fits(word: str, value: Value) -> bool:
         return value.first >= int(word[2:])
     if word.startswith("!"):
         return value.first != int(word[1:])
-    return value.first == int(word) if word.isdecimal() else value.text == word
+    return value.first == int(word) if is_count(word) else value.text == word
 
 
 def own_maximum(key: str, machine: Machine) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from advisor.facts.settings import sources as cited
+from advisor.host.numbers import is_count
 
 KernelVersion = tuple[int, int]
 """Major and minor."""
@@ -249,7 +250,7 @@ class Setting(_Named, frozen=True, kw_only=True):
         empty where it is not known."""
         old, new = before.split(), value.split()
         pairs = list(zip(old, new, strict=False)) if len(old) == len(new) and (before + value).strip() else []
-        if not all(word.isdecimal() for word in (*old, *new)):
+        if not all(is_count(word) for word in (*old, *new)):
             pairs = []
         is_lower = any(int(was) > int(now) for was, now in pairs) or not pairs
         is_higher = any(int(was) < int(now) for was, now in pairs) or (not pairs and new != ["0"])

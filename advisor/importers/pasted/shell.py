@@ -93,7 +93,7 @@ def kernel_words(text: str) -> Iterator[Found]:
 
 _BOOTS: Final = lazy_regex(
     r"quiet|splash|ro|rw|rhgb|root|resume|console|vt\.handoff|crashkernel|initrd|rd\..*|BOOT_IMAGE|boot|nomodeset|net"
-    r"|biosdevname|net\.ifnames|locale|LANG|loglevel|init|linux|earlyprintk|earlycon|no_timer_check|\d+"
+    r"|biosdevname|net\.ifnames|locale|LANG|loglevel|init|linux|earlyprintk|earlycon|no_timer_check|[0-9]+"
 )
 
 

@@ -27,7 +27,7 @@ _CODE: Final = lazy_regex(r"(?i)</?code(?:\s[^<>]{0,2000})?>")
 _CELL: Final = lazy_regex(r"(?i)</(?:t[dh]|dt)\s{0,3}>")
 _TAG: Final = lazy_regex(rf"(?i)</?(?:{_TAGS})(?:\s[^<>]{{0,2000}})?/?>|<!--[^<>]{{0,2000}}-->")
 _UNSEEN: Final = lazy_regex(r"(?i)(<(?:script|style)\b|</(?:script|style)\s{0,3}>)")
-_MARK: Final = lazy_regex(r"(?:>\s+)?(?:(?:\*(?!\s+(?:soft|hard|-)\s)|[+•·-]|\d{1,3}[.)])\s+)?")
+_MARK: Final = lazy_regex(r"(?:>\s+)?(?:(?:\*(?!\s+(?:soft|hard|-)\s)|[+•·-]|[0-9]{1,3}[.)])\s+)?")
 _PROMPT: Final = lazy_regex(
     r"(?:\([\w.-]+\)\s?)?\[?[\w.-]{1,40}@[\w.-]{1,60}(?:[ :][^\s#$%\]]{0,80})?\]?\s?[#$%]\s*|[\w-]{0,20}[$%]\s+"
 )

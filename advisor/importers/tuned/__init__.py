@@ -1,1 +1,1 @@
-"""TuneD's profiles, read as TuneD itself reads them (its loader, merger and plugins, up to 2.28) and never executed."""
+"""Import of TuneD's profiles, as TuneD itself applies them (its plugins, up to 2.28); nothing is executed."""
