@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -31,14 +31,14 @@ _LONG_COMMAND = 240
 SEVERITY_WORDS = {"critical": "critical", "warning": "warning", "advice": "advice", "info": "info"}
 
 
-def add_findings(page: Page, findings: Sequence[Finding], note: str = "") -> None:
-    """A section with every finding, in the order given, after a note on all of them."""
+def add_findings(page: Page, findings: Sequence[Finding], notes: Iterable[str] = ()) -> None:
+    """A section with every finding, in the order given, after notes on all of them."""
     counts = Counter(finding.severity for finding in findings)
     seen = (severity for severity in reversed(SEVERITIES) if counts[severity])
     summary = [counted_severity(severity, counts[severity]) for severity in seen]
     none = "none: nothing that is known here asks for a change"
     page.section("Findings", join_parts(summary) if findings else [none])
-    if note:
+    for note in filter(None, notes):
         page.add(Span(note, QUIET), indent=2)
     numbers = {id(one): group.number for group in number_findings(findings) for one in group.findings}
     shown: set[str] = set()

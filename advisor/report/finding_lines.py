@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import wrap
 from typing import Final
 
 from advisor.host.patterns import lazy_regex
@@ -17,6 +18,8 @@ from advisor.rules.remedy import PlanProfile, SetTunable
 NAMES_SHOWN: Final = 3
 """Names and ranges that stand for the devices of a line before the rest is counted."""
 _GAP: Final = 2
+NARROW: Final = 60
+"""Columns of a window below which a text goes on below its line: a few words of it would not say what was found."""
 _LEAST_TEXT: Final = 24
 _MOST_COMMAND: Final = 30
 _USUAL_COMMAND: Final = len("advisor fix 1000")
@@ -25,18 +28,20 @@ _PLURALS: Final[Mapping[str, str]] = {"has": "have", "is": "are", "was": "were",
 _VERB = lazy_regex(r"(?<= )(has|is|was|does|lists)(?= )")
 
 
-def counts_text(numbered: Iterable[NumberedFindings], judged: Judged, muted: int = 0) -> str:
+def counts_text(numbered: Iterable[NumberedFindings], judged: Judged, muted: int = 0, *, folded: int = 0) -> str:
     """``1 critical, 3 warnings, 4 info · 2 findings muted``: lines of the list, not devices; what is muted has no
-    line and is counted one by one, as in ``scan --muted``. Without findings, how many rules could be judged."""
+    line and is counted one by one, as in ``scan --muted``, and ``folded`` are those worth knowing, which share a line.
+    Without findings, how many rules could be judged."""
     found = [one.severity for one in numbered]
     counts = [
         counted_severity(severity, found.count(severity)) for severity in reversed(SEVERITIES) if severity in found
     ]
-    text = ", ".join(counts) if counts else f"no findings: {_judged_words(judged)}"
+    text = ", ".join(counts) if counts else f"no findings: {judged_words(judged)}"
+    text += f" · {folded} worth knowing" if folded else ""
     return f"{text} · {counted(muted, 'finding')} muted" if muted else text
 
 
-def _judged_words(judged: Judged) -> str:
+def judged_words(judged: Judged) -> str:
     """``231 of 240 rules could be judged; links, disks.health were not read``."""
     words = f"{judged.rules} of {judged.of} rules could be judged"
     if not judged.unread:
@@ -121,6 +126,7 @@ def finding_lines(
     """
     if not numbered:
         return
+    spare = None if width < NARROW else spare
     digits = len(str(numbered[-1].number))
     words = {severity: SEVERITY_WORDS[severity] for severity in SEVERITIES}
     word_size = max(columns(words[one.severity]) for one in numbered)
@@ -149,7 +155,9 @@ def finding_lines(
             # There is a line left on which a text that would be cut can leave its command to the next one.
             has_room, size, text = False, room, finding_text(one, room)
         if not has_room:
-            yield [*line, Span(shortened(text, size))]
+            first, *more = fitted(text, size) if width < NARROW else [shortened(text, size)]
+            yield [*line, Span(first)]
+            yield from ([Span(" " * (width - room)), Span(part)] for part in more)
             if command and columns(command) <= room and spare != 0:
                 before = column + _GAP if columns(command) + column + _GAP <= room else 0
                 yield [Span(" " * (width - room + before)), Span(command, COMMAND)]
@@ -160,6 +168,11 @@ def finding_lines(
 
 def _padded(text: str, size: int) -> str:
     return text + " " * (size - columns(text))
+
+
+def fitted(text: str, width: int) -> list[str]:
+    """Return the text as one line that is cut where it has no room; as several in a narrow window."""
+    return wrap(clean(text), max(width, 1), break_on_hyphens=False) if width < NARROW else [shortened(text, width)]
 
 
 def shortened(text: str, size: int) -> str:

@@ -16,11 +16,13 @@ from advisor.host.provenance import Provenance
 from advisor.report.device_blocks import add_arrays, add_disks, add_links
 from advisor.report.devices import Shelf, list_shelves, named_by
 from advisor.report.finding_blocks import add_findings
+from advisor.report.finding_lines import judged_words
 from advisor.report.format import natural
 from advisor.report.layout import QUIET, UNKNOWN, Cell, Page, Piece, Span, counted, join_parts, width_of
 from advisor.report.scan_summary import host_roles, provenance_text, whose_commands
 from advisor.report.units import cpu_text, format_binary, times
 from advisor.rules.finding import Finding
+from advisor.rules.judged import count_judged
 from advisor.rules.locality_score import Kind, Locality, locality
 from advisor.rules.queries import split_ids
 
@@ -90,7 +92,12 @@ def scan_text(
         for reason in sorted(names, key=lambda one: (-len(names[one]), one)):
             listed = sorted({*names[reason]}, key=lambda fact: [natural(part) for part in fact.split(".")])
             page.add(", ".join(listed), ": ", Span(reason[1], QUIET), indent=2, hang=2)
-    add_findings(page, findings, note=whose_commands(provenance, width) if provenance and findings else "")
+    judged = count_judged(facts, findings)
+    notes = (
+        whose_commands(provenance, width) if provenance and findings else "",
+        judged_words(judged) if judged.unread else "",
+    )
+    add_findings(page, findings, notes)
     return page.text
 
 

@@ -18,7 +18,7 @@ from advisor.facts.links import Link
 from advisor.host.patterns import lazy_regex
 from advisor.host.provenance import Provenance
 from advisor.report.devices import list_shelves
-from advisor.report.finding_lines import counts_text, finding_lines, finding_text, is_settable, shortened
+from advisor.report.finding_lines import counts_text, finding_lines, finding_text, fitted, is_settable, shortened
 from advisor.report.format import clean, format_minute
 from advisor.report.layout import COMMAND, HEADING, QUIET, UNKNOWN, Span, columns, emit_line, listed, width_of
 from advisor.report.units import format_binary, times
@@ -80,8 +80,8 @@ def brief_text(summary: ScanSummary) -> str:
     """One line: host, counts, the gravest finding, time and provenance."""
     numbered = [one for one in summary.numbered if not one.is_maxim]
     name = summary.facts.host.hostname or "host of unknown name"
-    counts = counts_text(numbered, summary.judged, summary.muted)
-    worst = f": {finding_text(numbered[0])}" if numbered and numbered[0].severity in ("critical", "warning") else ""
+    counts = counts_text(numbered, summary.judged, summary.muted, folded=len(summary.numbered) - len(numbered))
+    worst = f": {finding_text(numbered[0])}" if numbered else ""
     return clean(f"{name}: {counts}{worst} ({provenance_text(summary.provenance)})") + "\n"
 
 
@@ -132,7 +132,8 @@ def write_headline(facts: Facts, provenance: Provenance, width: int) -> Iterator
     line = [Span(first[0], HEADING), Span(left[len(first[0]) :])]
     if is_apart:
         # A name that is cut names no host: when and of what stands below it.
-        yield from (line, [Span(provenance_text(provenance, width), QUIET)])
+        yield line
+        yield from ([Span(part, QUIET)] for part in wrap(provenance_text(provenance, width), width))
     elif right:
         right = provenance_text(provenance, max(width - columns(left) - _GAP, columns(right)))
         yield [*line, Span(" " * max(width - columns(left) - columns(right), 1)), Span(right, QUIET)]
@@ -140,7 +141,7 @@ def write_headline(facts: Facts, provenance: Provenance, width: int) -> Iterator
         yield line
     rest = parts[len(first) :]
     if rest:
-        yield [Span(shortened(" · ".join(rest), width))]
+        yield from ([Span(line)] for line in fitted(" · ".join(rest), width))
 
 
 def _without_domain(name: str, room: int) -> str:
@@ -191,11 +192,12 @@ def _list_lines(
 ) -> Iterator[Sequence[Span]]:
     numbered = summary.numbered
     shown = [one for one in numbered if most is None or not one.is_maxim]
-    yield from _wrapped(counts_text(shown, summary.judged, summary.muted), width)
+    folded = len(numbered) - len(shown)
+    yield from _wrapped(counts_text(shown, summary.judged, summary.muted, folded=folded), width)
     notes = [CONTAINER_NOTE, *summary.notes] if summary.facts.container.is_inside else summary.notes
     yield from ([Span(shortened(note, width), "yellow")] for note in notes)
     whose = whose_commands(summary.provenance, width)
-    yield from [[Span(whose, QUIET)]] if whose else []
+    yield from ([Span(line, QUIET)] for line in wrap(whose, max(width, 1), break_on_hyphens=False))
     if shown:
         yield []
     if numbered:
@@ -206,7 +208,8 @@ def _list_lines(
         if known:
             first, last = known[0].number, known[-1].number
             head = f"Worth knowing, {first if first == last else f'{first} to {last}'}: "
-            yield [Span(shortened(head + "; ".join(finding_text(one, 0) for one in known), width), QUIET)]
+            text = head + "; ".join(finding_text(one, 0) for one in known)
+            yield from ([Span(line, QUIET)] for line in fitted(text, width))
 
 
 def _wrapped(text: str, width: int) -> Iterator[Sequence[Span]]:
@@ -247,10 +250,12 @@ def _node_lines(facts: Facts, width: int, room: int) -> Iterator[Sequence[Span]]
         else:
             rows.append(f"{one.title}: {', '.join(parts)}")
     if len(found) > min(MOST_NODES, room - bool(facts.unknown)):
-        rows = [f"{len(facts.numa.nodes)} nodes: {devices_text(facts.links, facts.disks, facts.arrays, unread)}"]
+        rows = [
+            f"{times(len(facts.numa.nodes), 'node')}: {devices_text(facts.links, facts.disks, facts.arrays, unread)}"
+        ]
     unknown = len(facts.unknown)
     rows += [_unknown_text(facts)] if unknown else []
-    yield from ([Span(shortened(row, width), QUIET)] for row in rows)
+    yield from ([Span(line, QUIET)] for row in rows for line in fitted(row, width))
 
 
 def devices_text(
@@ -280,4 +285,9 @@ def _footer(summary: ScanSummary, width: int) -> Iterator[Sequence[Span]]:
     fixable = next((one.number for one in numbered if is_settable(one)), None)
     more = [Span("Fix one: ", QUIET), Span(f"advisor fix {fixable}", COMMAND)] if fixable else []
     line = [*details, Span(" · ", QUIET), *more] if more else details
-    yield from (line,) if width_of(line) <= width else (details, more)
+    if width_of(line) <= width:
+        yield line
+        return
+    # In a narrow window each command has a line of its own.
+    yield from (details,) if width_of(details) <= width else (details[:2], details[3:])
+    yield from (more,) if more else ()

@@ -109,9 +109,27 @@ def test_what_is_worth_knowing_has_one_line_and_keeps_its_numbers() -> None:
     assert "Worth knowing, 2 to 3: Maxim 0" in text
     assert [one.number for one in found.numbered] == [1, 2, 3]
     assert {"Maxim 0", "Maxim 1"} <= set(re.findall(r"Maxim \d", list_text(found, width=80, color=False)))
+    whole = list_text(found, width=80, color=False)
+    assert ["2 worth knowing" in shown for shown in (text, brief_text(found), whole)] == [True, True, False]
     only = summary(facts(), maxims)
     assert "no findings" in brief_text(only)
     assert "Maxim" not in brief_text(only)
+
+
+@pytest.mark.parametrize("width", [30, 40, 59])
+def test_a_narrow_window_cuts_no_finding(width: int) -> None:
+    title = "A sysctl line loses to TuneD, which sets it again whenever it starts, and to the units"
+    (first,) = many_findings(1)
+    found = summary(facts(), (msgspec.structs.replace(first, title=title),))
+    lines = page(found, width)
+    assert [line for line in lines if columns(line) > width] == []
+    assert "…" not in "".join(lines)
+    assert set(title.split()) <= set(" ".join(lines).split())
+
+
+def test_advice_alone_is_named_in_the_brief_line() -> None:
+    advice = tuple(msgspec.structs.replace(one, severity="advice", title="Told of one") for one in many_findings(1))
+    assert "Told of one" in brief_text(summary(facts(), advice))
 
 
 def test_no_findings_says_how_much_was_judged() -> None:

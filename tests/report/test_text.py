@@ -17,6 +17,7 @@ from advisor.report.finding_blocks import value_text
 from advisor.report.format import clean
 from advisor.report.scan_page import LINKS_SHOWN, scan_text
 from advisor.rules.finding import Finding
+from advisor.rules.judged import count_judged
 from advisor.rules.registry import judge
 from tests.golden import assert_golden
 from tests.report.pasted import lines_too_wide, lines_without_commands
@@ -245,3 +246,9 @@ def test_a_value_that_is_empty_says_so() -> None:
     assert value_text("") == value_text(" ") == "(empty)"
     assert value_text(("", "sda")) == "(empty), sda"
     assert value_text(0) == "0"
+
+
+def test_the_whole_page_says_how_many_rules_could_be_judged() -> None:
+    host = nothing_known()
+    judged = count_judged(host, judge(host))
+    assert f"{judged.rules} of {judged.of} rules could be judged" in flat(page(host))
