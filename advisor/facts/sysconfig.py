@@ -73,5 +73,5 @@ def _make_owner(manager: str, link: str, path: str | Missing) -> LinkOwner | Mis
     if isinstance(path, Missing):
         return path
     if manager == "wicked":
-        return LinkOwner("wicked", path, link, f"wicked brings it up after {path}")
-    return LinkOwner("network-scripts", path, link, f"the network scripts bring it up after {path}")
+        return LinkOwner("wicked", path, link, f"wicked brings it up, by {path}")
+    return LinkOwner("network-scripts", path, link, f"the network scripts bring it up, by {path}")

@@ -130,6 +130,12 @@ KIND: Final = Kind(
     example_files=_example_files,
     harms=(
         (r".*:(ring|channels).* .*", "The link is interrupted for a moment; more queues take memory and interrupts."),
-        (r".*", "Another driver or load may need another value; offloads hide packets from captures."),
+        (
+            r".*:mtu .*",
+            "Higher: a peer or switch on the path carries less, and full frames vanish; lower: the same data takes "
+            "more packets, and longer frames of peers are dropped.",
+        ),
+        (r".*:feature.* .*", "Another driver or load may need another value; offloads hide packets from captures."),
+        (r".*", "Another driver or load may need another value."),
     ),
 )

@@ -8,6 +8,7 @@ from advisor.host import Host, MemoryFiles, Missing, NoCommands
 from advisor.host.ethtool import Answer
 from advisor.shell.rollback_script import hand_command
 from advisor.tunables import Tunable, parse_tunable
+from advisor.tunables.harm import find_harm
 from advisor.tunables.preflight import HasPreflight, Preflight
 from tests.cases import cases
 
@@ -102,3 +103,10 @@ def test_what_moves_along_is_recorded() -> None:
         **{"eth1:rps-flow-cnt.rx-0": "0", "eth1:xps.tx-0": "none"},
     }
     assert named("link:eth1:ring.rx", "1024", "1024") == {}
+
+
+def test_only_an_offload_hurts_what_captures_packets() -> None:
+    values = {"mtu": "1500", "txqueuelen": "10000", "feature.rx-gro": "on", "ring.rx": "512"}
+    hurting = {name for name, value in values.items() if "offload" in (find_harm(f"link:eth1:{name}", value) or "")}
+    assert hurting == {"feature.rx-gro"}
+    assert find_harm("link:eth1:mtu", "1500") != find_harm("link:eth1:txqueuelen", "10000")
