@@ -108,11 +108,18 @@ def judge_texts(
     later = _repeated(expanded)
     judge = _Judge(host, facts, _wants(facts, findings, outlooks, workload))
     judged = [judge.judge(made, later.get(place)) for place, (_, made) in enumerate(expanded)]
-    lines = judge.check(judge.plan(judged))
+    notes = [made.note for _, made in expanded]
+    lines = [_noted(line, note) for line, note in zip(judge.check(judge.plan(judged)), notes, strict=True)]
     words = tuple(dict.fromkeys(one.apply for one in lines if one.apply))
     prove = f"advisor prove {' '.join(map(shell_quote, words))} --target DIR" if words else None
     alike = tuple(one for text in given for one in text.alike)
     return JudgedText(tuple(lines), sum(text.passed_over for text in given), alike, words, prove)
+
+
+def _noted(line: JudgedLine, note: str) -> JudgedLine:
+    """The line with what is to be known of the text besides the verdict: that it names another device."""
+    is_said = not note or note in line.why
+    return line if is_said else msgspec.structs.replace(line, why=f"{note}; {line.why}" if line.why else note)
 
 
 def _repeated(expanded: Sequence[tuple[PastedSetting, PastedSetting]]) -> Mapping[int, tuple[str, bool]]:
@@ -152,7 +159,7 @@ def _wants(
     found: dict[str, list[_Want]] = {}
     plans = {one.name: one.plan for one in outlooks if one.plan}
     for finding in findings:
-        if finding.intent and workload is None:
+        if (finding.intent and workload is None) or finding.id in _OF_FILES:
             continue
         why = f"{finding.title.rstrip('.')} ({finding.id})"
         for tunable, value in _asked_by(finding, plans):
@@ -259,9 +266,8 @@ class _Judge:
             better = said.better if isinstance(said, Judged) else None
             is_less = record is not None and record.grows and lowered_fields(line.live or better or "", value)
             verdict: Verdict = "no-effect" if is_gone else "lowers" if is_less else "harmful"
-            made = _as(
-                line, "no-evidence" if said.severity == "info" and not is_gone else verdict, f"{said.title}: {said.why}"
-            )
+            is_mild = said.severity == "info" and not is_gone and not is_less
+            made = _as(line, "no-evidence" if is_mild else verdict, f"{said.title}: {said.why}")
             instead = said.instead if isinstance(said, Judged) else said.fix
             return msgspec.structs.replace(
                 made, evidence={"rule": said.id}, sources=said.sources, instead=instead or None
@@ -402,7 +408,9 @@ def _outcome(line: JudgedLine, skipped: Skipped | None) -> JudgedLine:
         return _as(line, "overridden", skipped.reason)
     if skipped.state == "blocked":
         return _refused(line, skipped.reason)
-    if skipped.state in ("not-applicable", "by-hand", "unknown"):
+    if skipped.state == "by-hand":
+        return _as(line, "no-evidence", f"acts after a step by hand: {skipped.reason}")
+    if skipped.state in ("not-applicable", "unknown"):
         return _as(line, "unknown" if skipped.state == "unknown" else "no-effect", skipped.reason)
     return line
 

@@ -72,7 +72,8 @@ class KernelModule(DirectValue, frozen=True):
             return Preflight()
         others = read_dependencies(host, self.name)
         if others is None:
-            why = "this kernel has no such module" if has_index(host) else "the list of its modules cannot be read here"
-            return Preflight(refusal=why, state="not-applicable")
+            if not has_index(host):
+                return Preflight(refusal="the list of its modules cannot be read here", state="unknown")
+            return Preflight(refusal="this kernel has no such module", state="not-applicable")
         brought = [one for one in others if one not in read_loaded(host) and not is_built_in(host, one)]
         return Preflight(undo=(removal_command(self.name, *brought),))

@@ -11,7 +11,7 @@ from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step, Write
 from advisor.host.identity import Identity
 from advisor.tunables.link_mark import LinkMark
 
-RefusalState = Literal["blocked", "not-applicable", "in-place", "by-hand", "incapable"]
+RefusalState = Literal["blocked", "not-applicable", "in-place", "by-hand", "incapable", "unknown"]
 
 
 def bind_probe(probe: Probe, identity: Identity | None) -> Probe:

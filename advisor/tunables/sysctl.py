@@ -150,7 +150,7 @@ class Sysctl(DirectValue, frozen=True):
         live = observe(host, twin.probe)
         if isinstance(live, Missing):
             why = twin.explain_absence(host, live).why
-            return Preflight(refusal=f"{twin.key} goes with it and cannot be read: {why}")
+            return Preflight(refusal=f"{twin.key} goes with it and cannot be read: {why}", state="unknown")
         sibling = SideEffect(twin.id, live, twin.probe, twin.make_steps(live))
         return Preflight(undo=self._back_to(before, twin, live), side_effects=(sibling,))
 

@@ -9,12 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from advisor.errors import InvalidInputError
 from advisor.facts.host_facts import scan
 from advisor.facts.writers import Write
-from advisor.host import Host
+from advisor.host import Host, PutFile
+from advisor.host.would_be import after_steps
 from advisor.importers.pasted.forms import read_pasted
 from advisor.operations import open_host
-from advisor.operations.judge import judge_lines
+from advisor.operations.judge import judge_lines, read_given
 from advisor.planner import plan_profiles
 from advisor.recommend import outlooks
 from advisor.recommend.verdicts import JudgedText, judge_texts
@@ -149,3 +151,28 @@ def test_what_cannot_be_read_is_named(name: str, tmp_path: Path) -> None:
     done = call_inside("judge", str(tmp_path / name), "--snapshot", str(LAB))
     assert done.returncode == 2
     assert name in done.stderr
+
+
+def test_the_name_of_another_device_is_said_beside_every_verdict() -> None:
+    found = judged(
+        "ip link set wlan7 txqueuelen 20000\nip link set wlan7 mtu 1500\n", serving_host(["kafka.service"])
+    ).lines
+    assert [one.verdict for one in found] == ["harmful", "set"]
+    assert all("wlan7" in one.why for one in found)
+
+
+def test_a_pipe_of_the_shell_is_read() -> None:
+    read, write = os.pipe()
+    with os.fdopen(read, "rb"), os.fdopen(write, "wb") as end:
+        end.write(b"vm.swappiness = 1\n")
+        end.close()
+        assert read_given(f"/dev/fd/{read}") == b"vm.swappiness = 1\n"
+    with pytest.raises(InvalidInputError):
+        read_given("/dev/fd/987654")
+
+
+def test_a_kernel_parameter_acts_after_a_step_by_hand() -> None:
+    """It is no setting without effect: the next boot has it."""
+    host = after_steps(serving_host(["kafka.service"]), [PutFile("/proc/cmdline", b"root=/dev/sda1 ro\n")])
+    found = judged('GRUB_CMDLINE_LINUX="intel_idle.max_cstate=0"\n', host).lines[0]
+    assert (found.verdict, found.live, found.apply) == ("no-evidence", "(unset)", None)
