@@ -27,6 +27,8 @@ PORT_RANGE: Final = "net.ipv4.ip_local_port_range"
 CONGESTION: Final = "net.ipv4.tcp_congestion_control"
 QDISC: Final = "net.core.default_qdisc"
 AVAILABLE: Final = "/proc/sys/net/ipv4/tcp_available_congestion_control"
+_LEAST_PORTS: Final = 1000
+"""Of a range that is made smaller: clients and health checks of one service alone use hundreds."""
 _BUILT_IN_QDISCS: Final = frozenset({"pfifo_fast", "pfifo", "bfifo", "pfifo_head_drop", "mq", "noqueue"})
 _NAME: Final = lazy_regex(r"[A-Za-z0-9_-]{1,60}", re.ASCII)
 _NUMBERS: Final = lazy_regex(r"[0-9]{1,20}(?: [0-9]{1,20})*", re.ASCII)
@@ -133,6 +135,9 @@ def _judge_ports(host: Host, before: str, value: str) -> Judgement:
     if isinstance(least, int) and low < least:
         return Judgement(f"the kernel refuses a range below {least} (net.ipv4.ip_unprivileged_port_start)")
     old = tuple(map(int, before.split())) if _NUMBERS.fullmatch(before) else (0, 0)
+    ports = high - low + 1
+    if ports < min(_LEAST_PORTS, old[-1] - old[0] + 1):
+        return Judgement(f"it leaves {ports} ports: connections to one address fail beyond that many")
     added = frozenset(range(low, high + 1)) - frozenset(range(old[0], old[-1] + 1))
     return Judgement(notes=tuple(_port_notes(host, added))) if added else Judgement()
 
