@@ -25,7 +25,7 @@ from advisor.importers.pasted.forms import PassedOver, Pasted, PastedSetting
 from advisor.importers.pasted.here import on_this_host
 from advisor.planner import plan_profiles
 from advisor.planning.comparison import combine_values
-from advisor.planning.records import Plan, Skipped
+from advisor.planning.records import Foreseen, Plan, Skipped
 from advisor.recommend.judgement import recommend
 from advisor.recommend.outlook import Outlook
 from advisor.rules import bad_advice_files
@@ -233,14 +233,25 @@ class _Judge:
         if one.is_container:
             return _of_container(line)
         if isinstance(seen, Missing):
-            absent = "a module that has it may not be loaded" if self._host.is_live else "not in this capture"
-            why = absent if seen.is_absent else seen.why
+            why = self._absent(key, seen)
             return _as(line, "unknown", why if not key or find_setting(key) else f"{_NO_RECORD}; {why}")
         if is_so:
             # Live it may be more than is asked for, where more is as good.
             so = "already so" if live == value else f"already {live}"
             return _as(line, "set", so if boot in (None, value, live) else f"{so}, but the next boot sets {boot}")
         return self._by_need(line, key, live or "", value, one)
+
+    def _absent(self, key: str, seen: Missing) -> str:
+        """Why a value is not there: a capture may lack it, a link may not be here, a module may not be loaded."""
+        if not seen.is_absent or (self._host.is_live and not key):
+            return seen.why
+        device = re.fullmatch(r"net\.ipv[46]\.(?:conf|neigh)\.([^.]+)\.\w+", key)
+        name = device[1].replace("/", ".") if device else ""
+        if name and name not in ("all", "default", *(link.name for link in self._facts.links)):
+            return f"this host has no link {name}"
+        if not self._host.is_live:
+            return "not in this capture"
+        return "a module that has it may not be loaded, or the host's own network namespace alone has it"
 
     def _gone(self, line: JudgedLine, key: str, seen: str | Missing) -> JudgedLine | None:
         record = find_setting(key) if key else None
@@ -331,11 +342,12 @@ class _Judge:
                 name: one for part in parts for name, one in self._planned({each: left[each] for each in part}).items()
             }
         skipped = {one.tunable: one for one in made.skipped}
-        blocked = {name for name in left if name in skipped and skipped[name].state == "blocked"}
+        blocked = {name for name in left if name in skipped and skipped[name].state in ("blocked", "overridden")}
         if blocked and len(blocked) < len(left):
             # What is blocked hides what the rest would do.
             rest = {name: one for name, one in left.items() if name not in blocked}
-            return {name: _outcome(left[name], skipped[name]) for name in blocked} | self._planned(rest)
+            outcomes = {name: self._by_writer(_outcome(left[name], skipped[name]), None) for name in blocked}
+            return outcomes | self._planned(rest)
         kept = {one.tunable: one.persist for one in made.changes}
         found = {name: _outcome(one, skipped.get(name)) for name, one in left.items()}
         foreseen = [one for one in made.foreseen if one.id not in _OF_FILES]
@@ -346,7 +358,7 @@ class _Judge:
             if (key := name.removeprefix("sysctl:")) != name and key in f"{one.title} {one.why}"
         }
         return {
-            name: _as(one, "harmful", f"with it a scan would report {named[name].title} ({named[name].id})")
+            name: _as(one, "harmful", _reported(named[name], name.removeprefix("sysctl:")))
             if name in named and one.verdict in ("no-evidence", "lowers", "helps")
             else self._by_writer(one, kept.get(name))
             for name, one in found.items()
@@ -368,11 +380,7 @@ class _Judge:
         while words := [one.apply for one in checked if one.apply]:
             try:
                 made = plan_profiles(self._host, words, {}, facts=self._facts)
-                why = (
-                    f"with it a scan would report {made.warnings[0].title} ({made.warnings[0].id})"
-                    if made.warnings
-                    else ""
-                )
+                why = _reported(made.warnings[0]) if made.warnings else ""
             except AdvisorError as error:
                 why = error.message
             if not why:
@@ -380,6 +388,12 @@ class _Judge:
             place = next(place for place, one in reversed(list(enumerate(checked))) if one.apply)
             checked[place] = _as(checked[place], "harmful", why)
         return checked
+
+
+def _reported(one: Foreseen, key: str = "") -> str:
+    """A finding that the plan brings about, with the sentences of it that name the key."""
+    why = ". ".join(part for part in one.why.split(". ") if key in part).rstrip(".")
+    return f"with it a scan would report {one.title} ({one.id}){': ' if why else ''}{why}"
 
 
 def _word(tunable: str, value: str) -> str:

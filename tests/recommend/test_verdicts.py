@@ -176,3 +176,10 @@ def test_a_kernel_parameter_acts_after_a_step_by_hand() -> None:
     host = after_steps(serving_host(["kafka.service"]), [PutFile("/proc/cmdline", b"root=/dev/sda1 ro\n")])
     found = judged('GRUB_CMDLINE_LINUX="intel_idle.max_cstate=0"\n', host).lines[0]
     assert (found.verdict, found.live, found.apply) == ("no-evidence", "(unset)", None)
+
+
+def test_a_line_that_another_file_overrides_hides_no_order_of_the_others() -> None:
+    text = "vm.swappiness = 1\nvm.dirty_background_ratio = 30\nvm.dirty_ratio = 10\n"
+    found = judged(text, open_host(snapshot=LAB)).lines
+    assert [one.verdict for one in found] == ["overridden", "harmful", "harmful"]
+    assert "vm.dirty_ratio" in found[1].why
