@@ -60,6 +60,9 @@ def test_odd_files_are_named_and_hold_nobody_up(tmp_path: Path) -> None:
     )
     os.mkfifo(root / SYSCTL[1:] / "90-fifo.conf")
     os.mkdir(root / SYSCTL[1:] / "95-directory.conf")
+    for place in ("etc/systemd/system", "etc/cron.d"):
+        (root / place).mkdir(parents=True)
+        os.mkfifo(root / place / "90-fifo.service")
     name = os.fsdecode(b"99-\xff\xfe.conf")
     (root / SYSCTL[1:] / name).write_text("odd\n")
     host = of_tree(root)
