@@ -22,7 +22,8 @@ def judge(
     workload: Workload = None,
     as_json: Json = False,
 ) -> int:
-    """Judge an article's settings on this host, a line each. Runs nothing of them."""
+    """Judge an article's settings on this host, a line each. Runs nothing of them. Exit code 1 where a line is harmful,
+    3 where no line is a setting."""
     from advisor.operations.judge import MAX_BYTES, judge_lines, read_given
     from advisor.report.judge_page import judge_document, judge_text
 
