@@ -20,7 +20,7 @@ def open_host(root: str | os.PathLike[str] | None = None, snapshot: str | os.Pat
     Raises UsageError for both arguments, InvalidInputError for what cannot be read.
     """
     if root is not None and snapshot is not None:
-        raise UsageError("--root and --snapshot exclude each other")
+        raise UsageError("--root and --snapshot exclude each other", hint="give one: a captured tree, or an archive")
     if root is None and snapshot is None:
         return live_host()
     # Not for this host: it takes 2.5 ms to load.

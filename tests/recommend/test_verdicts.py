@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from advisor.errors import InvalidInputError
+from advisor.errors import InvalidInputError, UsageError
 from advisor.facts.host_facts import scan
 from advisor.facts.writers import Write
 from advisor.host import Host, PutFile
@@ -183,3 +183,9 @@ def test_a_line_that_another_file_overrides_hides_no_order_of_the_others() -> No
     found = judged(text, open_host(snapshot=LAB)).lines
     assert [one.verdict for one in found] == ["overridden", "harmful", "harmful"]
     assert "vm.dirty_ratio" in found[1].why
+
+
+def test_two_hosts_at_once_are_refused_with_a_hint() -> None:
+    with pytest.raises(UsageError) as raised:
+        open_host(root="/", snapshot=LAB)
+    assert raised.value.hint
