@@ -323,7 +323,18 @@ class _Judge:
         """The lines with what a plan of all that is left says of each: who overrides it, what refuses it."""
         left = {one.tunable: one for one in lines if one.tunable and _is_planned(one)}
         outcomes = self._planned(left)
-        return [outcomes.get(one.tunable or "", one) if left.get(one.tunable or "") is one else one for one in lines]
+        return [
+            outcomes.get(one.tunable or "", one) if left.get(one.tunable or "") is one else self._also_set(one)
+            for one in lines
+        ]
+
+    def _also_set(self, line: JudgedLine) -> JudgedLine:
+        """A harmful line with the program of this host that sets the value again."""
+        write = overriding_write(self._facts, line.tunable or "", line.wanted or "", None)
+        if write is None or not write.is_program or line.verdict != "harmful" or write.value == line.wanted:
+            return line
+        again = f"{write.place} sets {write.value or 'it'} {write.acts}; {write.change}"
+        return msgspec.structs.replace(line, why=f"{line.why.rstrip('.')}. {again}")
 
     def _planned(self, left: dict[str, JudgedLine]) -> dict[str, JudgedLine]:
         if not left:

@@ -89,6 +89,8 @@ def test_another_writer_has_the_last_word(is_program: bool, verdict: str) -> Non
     facts = msgspec.structs.replace(scan(host), writes=(write,))
     pasted = read_pasted("vm.swappiness = 30\nvm.max_map_count = 262144\n", "text.txt", host, facts)
     found = judge_texts([pasted], host, facts, (), ()).lines
+    harmful = judge_texts([read_pasted("vm.swappiness = 0\n", "text.txt", host, facts)], host, facts, (), ()).lines[0]
+    assert (harmful.verdict, "tuned.conf:4" in harmful.why) == ("harmful", is_program)
     assert [(one.verdict, one.next_boot) for one in found] == [(verdict, "10"), ("no-evidence", None)]
     assert "/etc/tuned/x/tuned.conf:4" in found[0].why
 
