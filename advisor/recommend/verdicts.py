@@ -310,8 +310,9 @@ class _Judge:
         note = f"{one.note}; " if one.note else ""
         lowered = ", ".join(f"{was} becomes {now}" for was, now in lowered_fields(live, value))
         harm = (record.lower_hurts if lowered else record.higher_hurts) if record else ""
-        if record and record.twin and "0" in (live, value):
-            # Its twin holds the limit: this number alone says nothing of more or less.
+        is_of_twin = record is not None and record.twin and "0" in (live, value)
+        if is_of_twin or (record and record.is_ample(value, machine_of(self._facts))):
+            # Its twin holds the limit, so this number says nothing of more or less; or all memory fits below it.
             lowered = harm = ""
         if lowered and (record is None or record.grows) and not lowered_fields(value, live):
             return _as(line, "lowers", f"{note}{lowered}. {harm}".rstrip(" ."))

@@ -225,7 +225,7 @@ class Setting(_Named, frozen=True, kw_only=True):
     def is_ample(self, value: str, machine: Machine) -> bool:
         """Return whether a limit lets programs have all memory of the machine, and as much swap: lowered to it, it
         does no harm."""
-        if self.holds_memory is None or not machine.memory_bytes or not value.isdecimal():
+        if self.holds_memory is None or not machine.memory_bytes or not is_count(value):
             return False
         return int(value) * (self.holds_memory or machine.page_bytes) >= 2 * machine.memory_bytes
 
