@@ -359,7 +359,7 @@ def _file_line(about: _Text, place: int) -> Iterator[Found]:
 def _mount_line(about: _Text, place: int) -> Iterator[Found]:
     """A line of fstab(5) with options."""
     found = re.fullmatch(
-        r"(?:/dev/|LABEL=|UUID=|PARTUUID=|[\w.-]+:/)\S*\s+/\S*\s+\w[\w.-]*\s+(\S+)(?:\s+\d\s+\d)?\s*(?:#.*)?",
+        r"(?:/dev/|LABEL=|UUID=|PARTUUID=|[\w.-]+:/)\S*\s+/\S*\s+\w[\w.-]*\s+(\S+)(?:\s+[0-9]\s+[0-9])?\s*(?:#.*)?",
         about.lines[place].text,
     )
     if found and found[1] != "defaults":
