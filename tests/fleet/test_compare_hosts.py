@@ -36,7 +36,8 @@ def test_the_odd_host_is_found_and_the_dead_one_is_named(hosts: Hosts) -> None:
     assert document["failed"] == ["node04"]
     found = {one["id"]: one for one in document["findings"]}
     assert found["fleet.mtu-in-network"]["hosts"] == ["node03"]
-    assert found["fleet.mtu-in-network"]["commands"] == ["advisor apply link:eth0:mtu=1500  # on node03"]
+    words = f"advisor fleet apply link:eth0:mtu=1500 -i {hosts.inventory()} --limit node03"
+    assert found["fleet.mtu-in-network"]["commands"] == [words]
     sysctls = {row["attribute"]: row for row in found["fleet.sysctl"]["differences"]}
     assert sysctls["sysctl.net.ipv4.tcp_sack"]["groups"] == [{"value": "0", "hosts": ["node03"]}]
     assert {one["source"] for one in document["matrix"]["cells"]} == {"node01", "node02", "node03", "node05"}
