@@ -26,7 +26,7 @@ from advisor.profiles.profile import Profile, Wanted, load, profile_paths, shipp
 from advisor.report.profile_words import GUARDS, TOGGLES, fill_template, parameter_words, proof_words, wanted_value  # noqa: E402
 from advisor.report.terms import EFFECTS  # noqa: E402
 from advisor.report.tunable_docs import Handling, describe_handling, form_words, kind_words, list_examples, more_words  # noqa: E402
-from advisor.rules.contradictions import CONTRADICTIONS, Contradiction  # noqa: E402
+from advisor.rules.contradictions import Contradiction, all_contradictions  # noqa: E402
 from advisor.rules.registry import RULES  # noqa: E402
 from advisor.tunables import parse_tunable  # noqa: E402
 from docs.command_page import MORE, command_page  # noqa: E402
@@ -430,7 +430,7 @@ def contradictions_page() -> str:
         "No source is taken for the truth. Where they differ, `advisor explain ID` shows every side, and a finding on"
         " which it bears carries them, also in `--json` (`contradictions`). `advisor explain contradictions` lists"
         " all.\n",
-        *(line for one in CONTRADICTIONS for line in section(one.topic, _contradiction(one))),
+        *(line for one in all_contradictions().values() for line in section(one.topic, _contradiction(one))),
     ]
     return "\n".join(parts)
 

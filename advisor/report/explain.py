@@ -24,7 +24,7 @@ from advisor.report.profile_words import (
     wanted_value,
 )
 from advisor.report.tunable_docs import BELONGS_TO, Handling, describe_handling
-from advisor.rules.contradictions import CONTRADICTIONS, PREFIX, Contradiction, contradiction, named
+from advisor.rules.contradictions import PREFIX, Contradiction, all_contradictions, contradiction, named
 from advisor.rules.registry import RULES
 from advisor.tunables import all_kinds, find_kind, namespace_of, parse_tunable
 from advisor.tunables.preflight import ExpandsIds
@@ -73,7 +73,9 @@ def explain_id(identity: str, host: Host | None = None) -> Explanation:
             contradictions=named(rule.contradictions),
         )
     if identity == ALL_CONTRADICTIONS:
-        return _explain_contradictions(identity, "Where the sources contradict each other", CONTRADICTIONS)
+        return _explain_contradictions(
+            identity, "Where the sources contradict each other", tuple(all_contradictions().values())
+        )
     disputed = contradiction(identity)
     if disputed is not None:
         return _explain_contradictions(identity, disputed.topic, (disputed,))
@@ -90,7 +92,7 @@ def explain_id(identity: str, host: Host | None = None) -> Explanation:
 
 
 def _suggest_ids(identity: str) -> str:
-    disputed = (ALL_CONTRADICTIONS, *(one.id for one in CONTRADICTIONS)) if identity.startswith(PREFIX[:6]) else ()
+    disputed = (ALL_CONTRADICTIONS, *all_contradictions()) if identity.startswith(PREFIX[:6]) else ()
     # Those that are about as near as the nearest one; a tunable may be named without its kind.
     known = (*(rule.id for rule in RULES), *disputed, *profile_paths(), *_known_tunables())
     names = {one.partition(":")[2]: one for one in known if ":" in one} if ":" not in identity else {}

@@ -7,6 +7,7 @@ number for the truth. They stand in tables/contradictions.ini; docs/contradictio
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -50,15 +51,18 @@ def _source_words(written: str) -> str:
     return f"{getattr(sources, name)}{comma}{rest}"
 
 
-CONTRADICTIONS: Final = tuple(_make_contradiction(*row) for row in read_sections("contradictions.ini"))
-_BY_ID: Final = {one.id: one for one in CONTRADICTIONS}
+@cache
+def all_contradictions() -> dict[str, Contradiction]:
+    """Each contradiction by its id, in the order of the table."""
+    made = (_make_contradiction(*row) for row in read_sections("contradictions.ini"))
+    return {one.id: one for one in made}
 
 
 def contradiction(identity: str) -> Contradiction | None:
     """The contradiction with this id; None where there is none."""
-    return _BY_ID.get(identity)
+    return all_contradictions().get(identity)
 
 
 def named(identities: Iterable[str]) -> tuple[Contradiction, ...]:
     """Those with these ids, in their order. Raises KeyError for an id that stands for nothing."""
-    return tuple(_BY_ID[identity] for identity in identities)
+    return tuple(all_contradictions()[identity] for identity in identities)

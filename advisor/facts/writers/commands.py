@@ -133,6 +133,9 @@ def parse_commands(line: str, depth: int = 0) -> Iterator[Pair]:
 def parse_script(text: str, known: Mapping[str, str] = {}) -> Iterator[tuple[int, Pair]]:
     """Yield what the lines of a script set, each with its number. Variables that it sets itself, those of its loops and
     ``known`` ones are filled in; any other leaves a device that cannot be known."""
+    # Most scripts need no look at their lines; a variable's value stands in the text, too.
+    if not _OF_INTEREST.search(text):
+        return
     variables: dict[str, tuple[str, ...]] = {name: (value,) for name, value in known.items()}
     left = _MOST_COMMANDS
     for number, line in enumerate(text[:_LONGEST_SCRIPT].split("\n"), 1):
