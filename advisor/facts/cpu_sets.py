@@ -13,13 +13,13 @@ import msgspec
 
 from advisor.facts.cpulist import format_list, parse_list, parse_mask, read_ids, read_list
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host, Missing
+from advisor.host import Host, Missing, lazy_regex
 
 _CPUS = "/sys/devices/system/cpu"
 _CGROUPS = "/sys/fs/cgroup"
 _DIGITS = "0123456789"
 _IRQBALANCE = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance")
-_BANNED = re.compile(r"^[ \t]*IRQBALANCE_BANNED_CPU(S|LIST)[ \t]*=[ \t]*[\"']?([0-9a-fA-F,:/-]*)", re.MULTILINE)
+_BANNED = lazy_regex(r"^[ \t]*IRQBALANCE_BANNED_CPU(S|LIST)[ \t]*=[ \t]*[\"']?([0-9a-fA-F,:/-]*)", re.MULTILINE)
 
 
 class CpuSets(msgspec.Struct, frozen=True):

@@ -29,13 +29,14 @@ import msgspec
 from advisor.facts.host_facts import Facts
 from advisor.facts.numa import near_cpus
 from advisor.host.numbers import count_noun
+from advisor.host.patterns import lazy_regex
 from advisor.rules.beegfs import node_of_targets, servers
 from advisor.rules.locality import data_disks, data_links
 from advisor.rules.queries import by_name, has_several_nodes, is_physical, is_up, split_ids
 
 Kind = Literal["links", "disks", "arrays", "services", "interrupts"]
 KINDS: Final[tuple[Kind, ...]] = ("links", "disks", "arrays", "services", "interrupts")
-_ADMIN_QUEUE = re.compile(r"nvme\d+q0", re.ASCII)
+_ADMIN_QUEUE = lazy_regex(r"nvme\d+q0", re.ASCII)
 
 
 class LocalityPart(msgspec.Struct, frozen=True):
