@@ -229,13 +229,14 @@ def _ip_link(words: Sequence[str]) -> Iterator[Pair]:
     if len(after) < 4 or not "link".startswith(after[0]) or not "set".startswith(after[1]):
         return
     after = after[3:] if after[2] == "dev" else after[2:]
-    yield from _link_words(after)
+    yield from link_words(after)
 
 
-def _link_words(words: Sequence[str]) -> Iterator[Pair]:
+def link_words(words: Sequence[str], link: str | None = None) -> Iterator[Pair]:
+    """Yield what ``ip link set`` and ifconfig(8) set, from the link on; ``link`` stands for the one that they name."""
     for name, value in itertools.pairwise(words):
         if name in ("mtu", "txqueuelen", "txqlen", "qlen"):
-            yield f"link:{_device(words[0])}:{'mtu' if name == 'mtu' else 'txqueuelen'}", value
+            yield f"link:{link or _device(words[0])}:{'mtu' if name == 'mtu' else 'txqueuelen'}", value
 
 
 def _qdisc(words: Sequence[str]) -> Iterator[Pair]:
@@ -264,7 +265,7 @@ _PROGRAMS: Final[Mapping[str, Callable[[Sequence[str]], Iterator[Pair]]]] = {
     "sysctl": _sysctl,
     "ethtool": ethtool,
     "ip": _ip_link,
-    "ifconfig": _link_words,
+    "ifconfig": link_words,
     "tc": _qdisc,
     "blockdev": _read_ahead,
     "ovs-vsctl": _open_vswitch,

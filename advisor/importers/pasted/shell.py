@@ -10,10 +10,11 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from advisor.facts.sysctl_files import dotted_key, parse_sysctl_file
+from advisor.facts.writers.commands import ethtool as set_by_ethtool
+from advisor.facts.writers.commands import link_words
 from advisor.host.kernel_text import SET
 from advisor.host.patterns import lazy_regex
 from advisor.importers.tuned.plugin_boot import state_of
-from advisor.importers.tuned.plugin_net import FEATURES
 from advisor.profiles.profile import FieldSense
 from advisor.tunables import all_kinds
 
@@ -104,29 +105,16 @@ def _write_sysctls(words: Sequence[str]) -> Iterator[Found]:
             yield sysctl(key.strip(), value)
 
 
-_ETHTOOL: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("-G", "--set-ring"), "ring"),
-    **dict.fromkeys(("-L", "--set-channels"), "channels"),
-    **dict.fromkeys(("-C", "--coalesce"), "coalesce"),
-    **dict.fromkeys(("-A", "--pause"), "pause"),
-    **dict.fromkeys(("-K", "--offload", "--features"), "feature"),
-}
-
-
 def ethtool(words: Sequence[str]) -> Iterator[Found]:
     """Yield what ethtool(8) is asked to set."""
-    group = _ETHTOOL.get(words[0]) if len(words) > 3 else None
-    if group is None:
-        if words[:1] in (["-s"], ["--change"], ["-N"], ["-X"], ["--set-priv-flags"]):
-            yield Found(None, None, f"ethtool {words[0]}: advisor has no tunable for it")
+    if words[:1] in (["-s"], ["--change"], ["-N"], ["-X"], ["--set-priv-flags"]):
+        yield Found(None, None, f"ethtool {words[0]}: advisor has no tunable for it")
         return
-    link = device_name(words[1])
-    for name, value in zip(words[2::2], words[3::2], strict=False):
-        if group == "feature" and name == "tx":
+    for tunable, value in set_by_ethtool(words, device_name(words[1]) if len(words) > 1 else ""):
+        if tunable.endswith(":feature.tx"):
             yield Found(None, value, "tx stands for several checksum offloads, of which a driver has some")
-            continue
-        for one in FEATURES.get(name, (name,)) if group == "feature" else (name.lower(),):
-            yield Found(f"link:{link}:{group}.{one}", value)
+        else:
+            yield Found(tunable, value)
 
 
 def _set_link(words: Sequence[str]) -> Iterator[Found]:
@@ -137,9 +125,7 @@ def _set_link(words: Sequence[str]) -> Iterator[Found]:
     elif "link" in after[:2] or (after and after[0] in ("addr", "address", "route", "rule", "neigh", "a", "r")):
         return
     link = device_name(after[1] if after[:1] == ["dev"] and len(after) > 1 else after[0]) if after else ""
-    for name, value in pairwise(after):
-        if name in ("mtu", "txqueuelen", "txqlen", "qlen"):
-            yield Found(f"link:{link}:{'mtu' if name == 'mtu' else 'txqueuelen'}", value)
+    yield from (Found(tunable, value) for tunable, value in link_words(after, link))
 
 
 def _read_ahead(words: Sequence[str]) -> Iterator[Found]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from advisor.facts.writers.commands import FEATURES
 from advisor.host import Missing
 from advisor.host.patterns import lazy_regex
 from advisor.importers.records import ImportedSetting
@@ -28,19 +29,6 @@ _GROUPS: Final[Mapping[str, tuple[frozenset[str], str]]] = {
     "pause": (frozenset({"autoneg", "rx", "tx"}), "pause"),
     "ring": (frozenset({"rx", "rx-mini", "rx-jumbo", "tx"}), "ring"),
     "channels": (frozenset({"rx", "tx", "other", "combined"}), "channels"),
-}
-# ethtool's old names of offloads, and the kernel's own (NETIF_F_*_BIT strings).
-FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
-    "rx": ("rx-checksum",),
-    "sg": ("tx-scatter-gather",),
-    "tso": ("tx-tcp-segmentation", "tx-tcp6-segmentation"),
-    "gso": ("tx-generic-segmentation",),
-    "gro": ("rx-gro",),
-    "lro": ("rx-lro",),
-    "rxvlan": ("rx-vlan-hw-parse",),
-    "txvlan": ("tx-vlan-hw-insert",),
-    "ntuple": ("rx-ntuple-filter",),
-    "rxhash": ("rx-hashing",),
 }
 _NUMBER: Final = lazy_regex(r"\d{1,9}", re.ASCII)
 OPTIONS: Final = frozenset(
