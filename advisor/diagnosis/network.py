@@ -7,6 +7,7 @@ from typing import Final
 
 from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent, plan_at_least
 from advisor.diagnosis.observation import Observation
+from advisor.facts.link_stack import ports_of
 from advisor.host.numbers import count_noun, count_of
 
 _SNMP: Final = "Linux kernel documentation, networking/snmp_counter"
@@ -481,7 +482,7 @@ def _lost_members(seen: Observation) -> Iterator[BindingCause]:
     """Bonds that go on with fewer members than they have: slower, and without one to take over."""
     links = {one.name: one for one in seen.facts.links}
     for bond in seen.facts.links:
-        members = [links[name] for name in bond.lower if name in links] if bond.kind in ("bond", "team") else []
+        members = ports_of(bond, links) if bond.kind in ("bond", "team") else ()
         lost = [
             one.name
             for one in members

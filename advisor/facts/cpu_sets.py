@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from advisor.facts.cpulist import format_list, parse_list, parse_mask, read_ids, read_list
+from advisor.facts.owners import IRQBALANCE_OPTIONS
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing, lazy_regex
 
 _CPUS = "/sys/devices/system/cpu"
 _CGROUPS = "/sys/fs/cgroup"
 _DIGITS = "0123456789"
-_IRQBALANCE = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance")
 _BANNED = lazy_regex(r"^[ \t]*IRQBALANCE_BANNED_CPU(S|LIST)[ \t]*=[ \t]*[\"']?([0-9a-fA-F,:/-]*)", re.MULTILINE)
 
 
@@ -51,7 +51,7 @@ def read_cpu_sets(host: Host, online: Iterable[int], unknown: Unknowns) -> CpuSe
     isolated = listed("isolated", _read_shown(host, "isolated"), "isolcpus") | there.intersection(_partitions(host))
     ticks = listed("nohz_full", _read_shown(host, "nohz_full"), "nohz_full")
     default = listed("interrupts", read_ids(host, "/proc/irq/default_smp_affinity"), "irqaffinity")
-    banned = {cpu for path in _IRQBALANCE for cpu in _read_banned(host.read_or_empty(path))}
+    banned = {cpu for path in IRQBALANCE_OPTIONS for cpu in _read_banned(host.read_or_empty(path))}
     free = there - isolated - ticks
     return CpuSets(
         isolated=format_list(isolated),
@@ -79,7 +79,7 @@ def _partitions(host: Host) -> tuple[int, ...]:
         for group in groups
         if host.read_or_empty(f"{group}/cpuset.cpus.partition").strip() == "isolated"
     )
-    return tuple(cpu for one in lists if not isinstance(one, Missing) for cpu in one)
+    return tuple(cpu for cpus in lists if not isinstance(cpus, Missing) for cpu in cpus)
 
 
 def _command_line(host: Host) -> dict[str, str]:

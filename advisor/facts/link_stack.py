@@ -74,13 +74,18 @@ _OVERHEADS: Final[Mapping[str, tuple[int, int]]] = {
 ENCAPSULATIONS: Final = frozenset(_OVERHEADS)
 
 
+def ports_of(link: Link, links: Mapping[str, Link]) -> tuple[Link, ...]:
+    """The links directly below a link that are known."""
+    return tuple(links[name] for name in link.lower if name in links)
+
+
 def keeper_of(link: Link, links: Mapping[str, Link]) -> Keeper | None:
     """The program that makes a link and sets its MTU; None for one of the administrator's."""
     own = _keeper_by_name(link)
     if own is not None:
         return own
     masters = [links[name] for name in link.upper if name in links]
-    above = next((found for one in masters if one.kind != "vlan" and (found := _keeper_by_name(one))), None)
+    above = next((found for master in masters if master.kind != "vlan" and (found := _keeper_by_name(master))), None)
     if above is not None and (above is _OVS or link.pci is None):
         return above
     return _GUEST if link.kind in _GUESTS and masters and not link.addresses else None
@@ -116,10 +121,10 @@ def underlays(link: Link, links: Mapping[str, Link]) -> tuple[Link, ...]:
     default route; none for what encapsulates nothing, and where that is unknown."""
     if link.kind not in _OVERHEADS:
         return ()
-    below = tuple(links[name] for name in link.lower if name in links)
     local = {value for key, value in link.detail.items() if key in ("local", "local6")}
-    by_address = (one for one in links.values() if local & {text.partition("/")[0] for text in one.addresses})
-    return below or tuple(by_address) or tuple(one for one in links.values() if one.default_route and one is not link)
+    by_address = (other for other in links.values() if local & {text.partition("/")[0] for text in other.addresses})
+    outward = (other for other in links.values() if other.default_route and other is not link)
+    return ports_of(link, links) or tuple(by_address) or tuple(outward)
 
 
 def mode_mtu(link: Link) -> int | None:
@@ -132,9 +137,9 @@ def mode_mtu(link: Link) -> int | None:
 def physical_ports(links: Iterable[Link]) -> dict[str, str]:
     """The port of each virtual function and representor, by name: the link of its physical function, or its address."""
     known = tuple(links)
-    return {one.name: port for one in known if one.port_of and (port := _port_name(one, known))}
+    return {link.name: port for link in known if link.port_of and (port := _port_name(link, known))}
 
 
 def _port_name(function: Link, links: Iterable[Link]) -> str:
-    own = [one.name for one in links if one.pci == function.port_of and one.port_of is None]
+    own = [link.name for link in links if link.pci == function.port_of and link.port_of is None]
     return min(own, key=len, default=function.port_of or "")

@@ -42,14 +42,14 @@ class Numa(msgspec.Struct, frozen=True):
 
     def distance(self, node: int, other: int) -> int:
         """The firmware's distance between two nodes; where it is unknown, 10 from a node to itself, else 20."""
-        known = next((one.distances for one in self.nodes if one.id == node), ())
-        by_node = dict(zip((one.id for one in self.nodes), known, strict=False))
+        known = next((each.distances for each in self.nodes if each.id == node), ())
+        by_node = dict(zip((each.id for each in self.nodes), known, strict=False))
         return by_node.get(other, 10 if node == other else 20)
 
     def socket_of(self, node: int) -> int:
         """The first node of the node's socket: a firmware may split a socket into several (SNC, NPS)."""
-        package = next((one.package for one in self.nodes if one.id == node), None)
-        return next((one.id for one in self.nodes if package is not None and one.package == package), node)
+        package = next((each.package for each in self.nodes if each.id == node), None)
+        return next((each.id for each in self.nodes if package is not None and each.package == package), node)
 
     def sockets_of(self, nodes: Iterable[int | None]) -> frozenset[int]:
         """The sockets, by their first nodes, on which some nodes lie; unknown nodes are left out."""
@@ -58,7 +58,8 @@ class Numa(msgspec.Struct, frozen=True):
     def nearest(self, node: int, others: Iterable[int]) -> frozenset[int]:
         """Those of some nodes that have the least distance from a node: itself, where it is among them."""
         known = {other: self.distance(node, other) for other in others}
-        return frozenset(other for other, far in known.items() if far == min(known.values()))
+        least = min(known.values(), default=0)
+        return frozenset(other for other, distance in known.items() if distance == least)
 
 
 def near_cpus(sets: CpuSets, numa: Numa, node: int | None, *, interrupts: bool = False) -> frozenset[int]:
@@ -66,14 +67,14 @@ def near_cpus(sets: CpuSets, numa: Numa, node: int | None, *, interrupts: bool =
 
     ``interrupts``: only CPUs to which interrupts may go by the kernel's default and by irqbalance's configuration.
     """
-    every = frozenset(cpu for one in numa.nodes for cpu in parse_list(one.cpus or ""))
+    every = frozenset(cpu for each in numa.nodes for cpu in parse_list(each.cpus or ""))
     free = frozenset(parse_list(sets.housekeeping)) or every
     if interrupts:
         default = free.intersection(parse_list(sets.interrupts)) if sets.interrupts else free
         free = default.difference(parse_list(sets.banned)) or default or free
-    order = sorted(numa.nodes, key=lambda one: (numa.distance(node, one.id), one.id)) if node is not None else ()
-    for one in order:
-        if near := free.intersection(parse_list(one.cpus or "")):
+    order = sorted(numa.nodes, key=lambda each: (numa.distance(node, each.id), each.id)) if node is not None else ()
+    for each in order:
+        if near := free.intersection(parse_list(each.cpus or "")):
             return near
     return free
 

@@ -46,7 +46,7 @@ def read_owners(host: Host) -> Owners:
         saptune_notes=applied_notes(host),
         power_profiles_daemon=_is_running(host, "power-profiles-daemon.service"),
         cloud_multiqueue=host.exists("/usr/bin/google_set_multiqueue") and not is_switched_off(host, "set_multiqueue"),
-        banned_irqs=tuple(sorted({irq for place in _IRQBALANCE_OPTIONS for irq in _read_banned(host, place)})),
+        banned_irqs=tuple(sorted({irq for place in IRQBALANCE_OPTIONS for irq in _read_banned(host, place)})),
         agents=tuple(name for name, sign, unit in _AGENTS if host.exists(sign) and not is_stopped(host, unit)),
     )
 
@@ -70,7 +70,7 @@ def is_switched_off(host: Host, key: str) -> bool:
     return bool(values) and values[-1].lower() in OFF
 
 
-_IRQBALANCE_OPTIONS = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance")
+IRQBALANCE_OPTIONS = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance")
 
 
 def _read_banned(host: Host, path: str) -> list[int]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import TITLES
-from advisor.facts.link_stack import explain_keeper, keeper_of, mode_mtu, overhead_bytes
+from advisor.facts.link_stack import explain_keeper, keeper_of, mode_mtu, overhead_bytes, ports_of
 from advisor.facts.links import Link
 from advisor.host.numbers import is_count
 from advisor.planning.heartbeats import unable_links
@@ -191,7 +191,7 @@ def _explain_refusal(link: Link, mtu: int, links: dict[str, Link], *, is_named: 
     if team is not None and link.mtu != mtu:
         return f"it is a port of {team}, which alone can change its MTU: name {team} instead"
     if link.kind == "team":
-        for port in (links[name] for name in link.lower if name in links):
+        for port in ports_of(link, links):
             if port.mtu_max is not None and mtu > port.mtu_max:
                 return f"the driver of its port {port.name} allows at most {port.mtu_max}"
     most = mode_mtu(link)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from advisor.facts.link_stack import ports_of
 from advisor.facts.links import Link
 from advisor.host.numbers import count_noun
 from advisor.rules import sources
@@ -23,7 +24,7 @@ def _bonds(facts: Facts) -> Iterator[tuple[Link, tuple[Link, ...]]]:
     """Each bond or team that is up, with its ports."""
     links = by_name(facts)
     for link in facts.links:
-        ports = tuple(links[name] for name in link.lower if name in links)
+        ports = ports_of(link, links)
         if link.kind in ("bond", "team") and is_up(link) and ports:
             yield link, ports
 

@@ -12,6 +12,7 @@ from advisor.facts.link_stack import (
     keeper_of,
     overhead_bytes,
     physical_ports,
+    ports_of,
     underlays,
 )
 from advisor.facts.links import Link
@@ -137,11 +138,11 @@ def mtu_below_range(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         if (is_physical(link) or link.kind in ("bond", "team"))
         and link.kind not in ("infiniband", "loopback")
         and link.port_of is None
-        and keeper_of(link, links) is None
         and is_up(link)
         and not has_master(link, links)
         and link.name not in idle
         and carries_default_route(link, links) is False
+        and keeper_of(link, links) is None
     )
     data = set(data_links(facts))
     meant = {name for port in ports for name in _carried_by(port, links, data, idle)}
@@ -166,7 +167,7 @@ def mtu_below_range(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
 
 
 def _link_ports(link: Link, links: Mapping[str, Link]) -> tuple[Link, ...]:
-    return tuple(links[name] for name in link.lower if name in links and links[name].mtu is not None)
+    return tuple(port for port in ports_of(link, links) if port.mtu is not None)
 
 
 @rule(
@@ -206,9 +207,10 @@ def _own_ports(master: Link, links: Mapping[str, Link]) -> tuple[Link, ...]:
 def _even_ports(master: Link, ports: tuple[Link, ...]) -> tuple[Remedy, ...]:
     """The bridge's own MTU for all, where it has the size of the largest port; else that of the smallest."""
     sizes = [port.mtu or 0 for port in ports]
-    wanted, operator = (max(sizes), "at-least") if (master.mtu or 0) >= max(sizes) else (min(sizes), "at-most")
+    is_raised = (master.mtu or 0) >= max(sizes)
+    wanted = max(sizes) if is_raised else min(sizes)
     return tuple(
-        SetTunable(f"link:{port.name}:mtu", str(wanted), "at-least" if operator == "at-least" else "at-most")
+        SetTunable(f"link:{port.name}:mtu", str(wanted), "at-least" if is_raised else "at-most")
         for port in ports
         if port.mtu != wanted
     )
