@@ -22,9 +22,9 @@ What a caller writes::
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar, Final
+from typing import ClassVar
 
-ALIKE: Final = 0.6
+ALIKE = 0.6
 """How alike (difflib, 0 to 1) a known name is to a given one at least, where it is suggested in its place."""
 
 

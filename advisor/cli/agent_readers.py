@@ -14,14 +14,14 @@ import signal
 import socket
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from advisor.cli.agent_tools import ServedHost, call_tool
 
-MAX_CALLS: Final = 4
+MAX_CALLS = 4
 """Calls that run at a time; others wait for one of them to end."""
 
-_USED: Final = (
+_USED = (
     *("advisor.operations.approvals", "advisor.operations.diagnosis", "advisor.operations.findings"),
     *("advisor.operations.limits", "advisor.report.documents", "advisor.report.explain", "advisor.report.limits"),
     *("advisor.report.why", "advisor.rules", "advisor.transaction.verify"),

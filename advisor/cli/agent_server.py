@@ -12,7 +12,7 @@ import json
 from concurrent.futures import Future
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import anyio
 import mcp_types as types
@@ -26,7 +26,7 @@ from advisor.cli.agent_tools import TOOLS, ServedHost, call_tool, lost_answer
 from advisor.report.untrusted import NOTICE, escape_text
 from advisor.version import __version__
 
-_INSTRUCTIONS: Final = (
+_INSTRUCTIONS = (
     "advisor inspects, plans and, with the approval of a person for each plan, tunes a Linux storage or cluster host. "
     f"{NOTICE} To apply or roll back, show the plan to the person and pass on advisor.next_step: a person approves "
     "on a terminal of the host, with advisor approve. Never run that command yourself."

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor import operations
 from advisor.errors import AdvisorError, BusyError, PermissionDeniedError, RefusedError, UsageError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from advisor.host import Host
     from advisor.planning.records import Plan
 
-SCHEMA: Final = "advisor.mcp/1"
+SCHEMA = "advisor.mcp/1"
 Arguments = Mapping[str, Any]
 Own = dict[str, object]
 Found = tuple[Own, object]
@@ -327,20 +327,20 @@ def _fits_schema(value: object, schema: Mapping[str, Any]) -> bool:
             )
 
 
-_NOTHING_TO_APPLY: Final = "nothing to apply: every value is set already"
-_LIVE_SERVER: Final = (
+_NOTHING_TO_APPLY = "nothing to apply: every value is set already"
+_LIVE_SERVER = (
     "this server reads a captured host and can change nothing: a person connects advisor mcp on the host itself, "
     "without --snapshot and --root; its plan may be another one"
 )
-_AS_ROOT: Final = "a person starts advisor mcp as root, or runs the command on a terminal with sudo"
-_OF_LIVE_HOST: Final = frozenset({"apply", "rollback", "status", "verify"})
-_SEVERITIES: Final = ("info", "advice", "warning", "critical")
-_FINGERPRINT: Final = "[0-9a-f]{64}"
-_TRANSACTION: Final = "[0-9]{1,9}"
-_MAX_ARGUMENT: Final = 500
-_TEXT: Final[Mapping[str, object]] = {"type": "string", "maxLength": _MAX_ARGUMENT}
+_AS_ROOT = "a person starts advisor mcp as root, or runs the command on a terminal with sudo"
+_OF_LIVE_HOST = frozenset({"apply", "rollback", "status", "verify"})
+_SEVERITIES = ("info", "advice", "warning", "critical")
+_FINGERPRINT = "[0-9a-f]{64}"
+_TRANSACTION = "[0-9]{1,9}"
+_MAX_ARGUMENT = 500
+_TEXT: Mapping[str, object] = {"type": "string", "maxLength": _MAX_ARGUMENT}
 
-TOOLS: Final[Mapping[str, Tool]] = {
+TOOLS: Mapping[str, Tool] = {
     "scan": Tool(
         "Find what is wrong with this host. Changes nothing.",
         *(_scan, {"workload": {**_TEXT, "description": "what runs here, as advisor scan --workload takes it"}}),

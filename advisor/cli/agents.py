@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -113,4 +113,4 @@ def _rollback_text(found: Approvable) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-COMMANDS: Final = {"mcp": serve, "approve": approve}
+COMMANDS = {"mcp": serve, "approve": approve}

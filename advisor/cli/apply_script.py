@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from advisor.cli.change import Names, RuntimeOnly, ScriptOutput, Set
 from advisor.cli.output import parse_settings, print_text, say
 from advisor.cli.scan import Root, Snapshot
@@ -32,4 +30,4 @@ def apply_script(
     return 0
 
 
-COMMANDS: Final = {"apply-script": apply_script}
+COMMANDS = {"apply-script": apply_script}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -219,4 +219,4 @@ def analyse_again(saved: Saved | SavedBench | SavedArms, path: Path, html: Path 
     return exit_code(found)
 
 
-COMMANDS: Final = {"bench": bench, "compare": compare}
+COMMANDS = {"bench": bench, "compare": compare}

@@ -7,7 +7,7 @@ class is known by its name.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any
 
 from advisor.errors import near_names
 
@@ -57,7 +57,7 @@ def call_message(error: Any) -> str:
     return text
 
 
-_MEANT: Final = {
+_MEANT = {
     **dict.fromkeys(("trial", "trial-seconds", "timeout", "watchdog"), "confirm-within"),
     **dict.fromkeys(("simulate", "check", "noop", "no-act", "preview"), "dry-run"),
     **dict.fromkeys(("assume-yes", "assumeyes", "force", "noninteractive", "non-interactive"), "yes"),
@@ -68,7 +68,7 @@ _MEANT: Final = {
 """Options of other tools, with what stands for them here."""
 
 
-_GONE: Final = {
+_GONE = {
     "--lang": "pages and messages are English",
     "--junit": "--json prints each result",
     "--raw-device": "--target DIR measures a file on a file system of the disk",
@@ -128,14 +128,10 @@ def _number_words(error: Any, kind: str) -> str:
     return _IN_SECONDS[kind] if in_seconds else _NUMBERS[kind]
 
 
-_PARSED: Final = {"int_parsing": "int", "int_from_float": "int", "float_parsing": "float", "finite_number": "float"}
-_NUMBERS: Final = dict.fromkeys(("int", "integer"), "not a whole number") | {"float": "not a number"}
-_IN_SECONDS: Final = dict.fromkeys(("int", "integer"), "not a whole number of seconds") | {
-    "float": "not a number of seconds"
-}
-_RANGE: Final = re.compile(
-    r"(-?[0-9.]+) is not in the range (?:(?P<low>-?[0-9.]+)<=)?x(?:<=(?P<high>-?[0-9.]*[0-9]))?\.?"
-)
+_PARSED = {"int_parsing": "int", "int_from_float": "int", "float_parsing": "float", "finite_number": "float"}
+_NUMBERS = dict.fromkeys(("int", "integer"), "not a whole number") | {"float": "not a number"}
+_IN_SECONDS = dict.fromkeys(("int", "integer"), "not a whole number of seconds") | {"float": "not a number of seconds"}
+_RANGE = re.compile(r"(-?[0-9.]+) is not in the range (?:(?P<low>-?[0-9.]+)<=)?x(?:<=(?P<high>-?[0-9.]*[0-9]))?\.?")
 
 
 def _first_quoted(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 if TYPE_CHECKING:
     from advisor.operations.transactions import ApplyResult
@@ -389,7 +389,7 @@ def rollback_script(
     return 0
 
 
-COMMANDS: Final = {
+COMMANDS = {
     "plan": plan,
     "apply": apply,
     "confirm": confirm,

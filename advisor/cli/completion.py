@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-SCRIPTS: Final = {
+SCRIPTS = {
     "bash": """\
 _advisor_completion() {
     local IFS=$'\\n' word words=() number=0 joins='' begun=''

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Final
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -95,4 +95,4 @@ def fix(
     return 0
 
 
-COMMANDS: Final = {"fix": fix}
+COMMANDS = {"fix": fix}

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from advisor.cli import fleet_change, fleet_compare, fleet_limits, fleet_look, fleet_why
 from advisor.cli.commands import make_group
 
-_VERBS: Final[dict[str, Callable[..., int]]] = {
+_VERBS: dict[str, Callable[..., int]] = {
     **fleet_look.COMMANDS,
     "compare": fleet_compare.compare,
     **fleet_why.COMMANDS,
     **fleet_limits.COMMANDS,
     **fleet_change.COMMANDS,
 }
-COMMANDS: Final = {"fleet": make_group("Do the same on many hosts of an Ansible inventory.", _VERBS)}
+COMMANDS = {"fleet": make_group("Do the same on many hosts of an Ansible inventory.", _VERBS)}

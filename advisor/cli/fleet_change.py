@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -363,7 +363,7 @@ def status(
     return 4 if found.failed else 0
 
 
-COMMANDS: Final[dict[str, Callable[..., int]]] = {
+COMMANDS: dict[str, Callable[..., int]] = {
     "plan": plan,
     "apply": apply,
     "verify": verify,

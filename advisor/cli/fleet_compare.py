@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -97,4 +97,4 @@ def _print_comparison(found: HostComparison, *, as_json: bool, html: Path | None
         print_text(comparison_text(found, width=terminal_width(), color=wants_color()))
 
 
-COMMANDS: Final = {"compare": compare}
+COMMANDS = {"compare": compare}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -62,4 +62,4 @@ def limits(
     return 4 if failed else 0
 
 
-COMMANDS: Final = {"limits": limits}
+COMMANDS = {"limits": limits}

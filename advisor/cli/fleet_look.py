@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -100,4 +100,4 @@ def capture_script(
     return 0
 
 
-COMMANDS: Final[dict[str, Callable[..., int]]] = {"scan": scan, "receive": receive, "capture-script": capture_script}
+COMMANDS: dict[str, Callable[..., int]] = {"scan": scan, "receive": receive, "capture-script": capture_script}

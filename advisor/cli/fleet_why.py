@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -57,4 +57,4 @@ def why(
     return 4 if found.failed else 1 if found.is_bound else 0
 
 
-COMMANDS: Final = {"why": why}
+COMMANDS = {"why": why}

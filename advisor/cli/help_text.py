@@ -5,9 +5,7 @@ The groups of commands, examples, exit codes, files and variables. Loaded for a 
 
 from __future__ import annotations
 
-from typing import Final
-
-GROUPS: Final[dict[str, tuple[str, ...]]] = {
+GROUPS: dict[str, tuple[str, ...]] = {
     "Look": ("scan", "explain", "judge", "recommend", "mute", "unmute", "why", "limits", "size", "probe", "snapshot"),
     "Change": (
         *("plan", "apply", "fix", "confirm", "status", "verify", "rollback", "rollback-script", "apply-script"),
@@ -22,7 +20,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
 Example = tuple[str, str]
 """A call that can be pasted, and what it does."""
 
-EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
+EXAMPLES: dict[str, tuple[Example, ...]] = {
     "": (
         ("advisor scan", "what is wrong here"),
         ("advisor explain 1", "why, and by which source"),
@@ -241,7 +239,7 @@ EXAMPLES: Final[dict[str, tuple[Example, ...]]] = {
 }
 """Examples of each command by its path; the empty path is advisor itself."""
 
-EXIT_CODES: Final = (
+EXIT_CODES = (
     ("0", "Done, nothing to do, or compliant."),
     ("1", "Check failed: drift, gain not proven, or a finding at or above --fail-on."),
     ("2", "Usage error, or invalid input. Nothing was changed."),
@@ -251,7 +249,7 @@ EXIT_CODES: Final = (
     ("6", "Not permitted: needs root, or a named capability."),
     ("130", "Interrupted by the user; what was changed is rolled back, as for 4 or 5."),
 )
-FILES: Final = (
+FILES = (
     (
         "/var/lib/advisor",
         "Transactions, each with its journal and rollback.sh; results of prove and bench; kept scans.",
@@ -264,7 +262,7 @@ FILES: Final = (
     ("/etc/advisor/ignore.toml", "Accepted findings, written by advisor mute."),
     ("/etc/sysctl.d/90-advisor-*.conf", "What a transaction persists; other kinds of values have files of their own."),
 )
-ENVIRONMENT: Final = (
+ENVIRONMENT = (
     ("ADVISOR_STATE_DIR", "The directory to use instead of /var/lib/advisor."),
     ("ADVISOR_TRACEBACK", "Where set, an internal error prints where it comes from."),
     ("COLUMNS", "The width of pages, 160 at most; without it, the terminal's, and 100 in a pipe or file."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Final
+from typing import Annotated
 
 from typer import Argument
 
@@ -51,4 +51,4 @@ def judge(
     return 3 if not found.has_settings else 1 if found.is_harmful else 0
 
 
-COMMANDS: Final = {"judge": judge}
+COMMANDS = {"judge": judge}

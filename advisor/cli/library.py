@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 if TYPE_CHECKING:
     from advisor.rules.numbering import NumberedFindings
@@ -150,9 +150,9 @@ def explain(
     return 0
 
 
-_PROFILES: Final = make_group(
+_PROFILES = make_group(
     "List, show, check, import and export profiles.",
     {"export": export, "import": import_profile, "list": list_profiles, "show": show, "lint": lint},
     default=list_profiles,
 )
-COMMANDS: Final = {"profiles": _PROFILES, "explain": explain}
+COMMANDS = {"profiles": _PROFILES, "explain": explain}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -101,7 +101,7 @@ def repeated_options(given: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(words)
 
 
-_SECRET: Final = ("PASS", "SECRET", "TOKEN", "KEY", "CREDENTIAL")
+_SECRET = ("PASS", "SECRET", "TOKEN", "KEY", "CREDENTIAL")
 
 
 def variables_to_repeat(given: Sequence[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -23,8 +23,8 @@ OfHost = Annotated[
 ]
 
 
-_BY_NUMBER: Final = "this entry alone, by its number: advisor scan --muted"
-_MOST_LEFT: Final = 3
+_BY_NUMBER = "this entry alone, by its number: advisor scan --muted"
+_MOST_LEFT = 3
 
 
 def mute(
@@ -154,4 +154,4 @@ def _explain_idle(what: str, others: Sequence[str]) -> str:
     return f"note: {what}: still listed, since the finding is about {short_names(others)} as well"
 
 
-COMMANDS: Final = {"mute": mute, "unmute": unmute}
+COMMANDS = {"mute": mute, "unmute": unmute}

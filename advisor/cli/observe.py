@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 from typer import Option
 
@@ -42,4 +42,4 @@ def observe(
     return 0
 
 
-COMMANDS: Final = {"observe": observe}
+COMMANDS = {"observe": observe}

@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 import typer.core
@@ -16,7 +16,7 @@ from advisor.cli.output import print_error, say
 from advisor.errors import UsageError
 from advisor.version import describe_version
 
-ROOMS: Final[dict[str, tuple[str, ...]]] = {
+ROOMS: dict[str, tuple[str, ...]] = {
     "scan": ("scan", "snapshot"),
     "judge": ("judge",),
     "recommend": ("recommend",),

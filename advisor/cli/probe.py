@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -39,4 +39,4 @@ def probe(
     return 0 if found.is_carried else 1
 
 
-COMMANDS: Final = {"probe": probe}
+COMMANDS = {"probe": probe}

@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from advisor.cli.output import say
 from advisor.fleet import counted_hosts
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from advisor.fleet.runs.executor import Say
     from advisor.proof.session_runner import ProgressEvent
 
-_REFRESHES_PER_SECOND: Final = 2
+_REFRESHES_PER_SECOND = 2
 """More would load a host that is being measured."""
-_WIDTH: Final = 100
-_MANY: Final = 50
+_WIDTH = 100
+_MANY = 50
 """Hosts that are read without a wait worth a line."""
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
@@ -348,4 +348,4 @@ def run_session(measure: Callable[[], Proof], html: Path | None, svg: Path | Non
     return exit_code(proof)
 
 
-COMMANDS: Final = {"prove": prove}
+COMMANDS = {"prove": prove}

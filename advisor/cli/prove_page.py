@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from advisor.cli.output import say
 
 if TYPE_CHECKING:
     from advisor.proof.records import Proof
 
-UNWRITTEN: Final = 4
+UNWRITTEN = 4
 """The exit code where the result was printed and the page was not written."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from typer import Option
 
@@ -53,4 +53,4 @@ def recommend(
     return 0
 
 
-COMMANDS: Final = {"recommend": recommend}
+COMMANDS = {"recommend": recommend}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Option
 
@@ -276,4 +276,4 @@ def snapshot(
     return 0
 
 
-COMMANDS: Final = {"scan": scan, "snapshot": snapshot}
+COMMANDS = {"scan": scan, "snapshot": snapshot}

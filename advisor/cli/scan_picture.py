@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from advisor.cli.output import say
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from advisor.limits.host_records import HostCeiling
     from advisor.rules.finding import Finding
 
-STANDARD_OUTPUT: Final = Path("-")
+STANDARD_OUTPUT = Path("-")
 
 
 def check_files(files: Mapping[str, Path | None], *, printing: str | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from typer import Argument
 
@@ -28,4 +28,4 @@ def schema(
     return 0
 
 
-COMMANDS: Final = {"schema": schema}
+COMMANDS = {"schema": schema}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 from typer import Option
 
@@ -91,4 +91,4 @@ def size(
     return 0 if found.found > found.undecided else 1
 
 
-COMMANDS: Final = {"size": size}
+COMMANDS = {"size": size}

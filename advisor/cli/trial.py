@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from advisor.transaction.journal import Record
 
-_TICK_SECONDS: Final = 1.0
+_TICK_SECONDS = 1.0
 
 
 def is_watched(*, yes: bool, as_json: bool) -> bool:

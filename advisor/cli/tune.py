@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -208,4 +208,4 @@ def tune(
     return 0 if found.is_gain else 1
 
 
-COMMANDS: Final = {"tune": tune}
+COMMANDS = {"tune": tune}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -101,4 +101,4 @@ def _write_page(seen: ObservedSpan, html: Path) -> bool:
     return False
 
 
-COMMANDS: Final = {"why": why}
+COMMANDS = {"why": why}

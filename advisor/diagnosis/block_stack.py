@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 import msgspec
 
@@ -17,18 +16,18 @@ from advisor.facts.mounts import read_mounts
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 
-_TOP: Final = "/sys/block"
-_REMOTE: Final = r"vd[a-z]|xvd|nbd|rbd|drbd|loop|mmcblk"
+_TOP = "/sys/block"
+_REMOTE = r"vd[a-z]|xvd|nbd|rbd|drbd|loop|mmcblk"
 """Devices of which the kernel says that they rotate (or nothing), whatever holds their bytes."""
-_REMOTE_TRANSPORTS: Final = frozenset({"iscsi", "fc", "virtio", "vmbus", "tcp", "rdma", "loop"})
-_REMOTE_MODELS: Final = lazy_regex(
+_REMOTE_TRANSPORTS = frozenset({"iscsi", "fc", "virtio", "vmbus", "tcp", "rdma", "loop"})
+_REMOTE_MODELS = lazy_regex(
     r"Amazon Elastic Block|Elastic Block Storage|nvme_card-pd|PersistentDisk|MSFT NVMe Accelerator"
     r"|Virtual[ _]?(Disk|NVMe)|QEMU|VBOX|VMware|Msft|LIO-ORG|NETAPP|PURE|3PARdata|COMPELNT|DGC|EMC|Nimble",
     re.IGNORECASE,
 )
 """Disks that a hypervisor, a provider or an array serves, as they name themselves; local drives of an instance do
 not."""
-_NVME_PATH: Final = lazy_regex(r"(nvme[0-9]+)c[0-9]+(n[0-9]+)")
+_NVME_PATH = lazy_regex(r"(nvme[0-9]+)c[0-9]+(n[0-9]+)")
 
 
 class BlockDevice(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -16,10 +16,10 @@ Resource = Literal["disk", "array", "net", "cpu", "memory", "cloud", "clock", "a
 Help = Literal["tuning", "hardware", "application", "tenant", "repair"]
 Evidence = Mapping[str, str | float | int]
 
-BINDS_FROM: Final = 0.1
+BINDS_FROM = 0.1
 """A cause that accounts for less of the time or the requests is not reported: everything waits a little."""
 
-STEAL_FROM: Final = 0.05
+STEAL_FROM = 0.05
 """Of all CPU time; less of it is no sign of another tenant."""
 
 
@@ -126,7 +126,7 @@ class Cause(msgspec.Struct, frozen=True):
 
 _registered: dict[str, Cause] = {}
 
-REGISTERED: Final[Mapping[str, Cause]] = MappingProxyType(_registered)
+REGISTERED: Mapping[str, Cause] = MappingProxyType(_registered)
 """The causes of all modules that have been imported, by id."""
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.diagnosis.cause import BindingCause, cause
 from advisor.diagnosis.observation import Observation
 
-_TIME_SERVICES: Final = frozenset({"chronyd", "ntpd", "systemd-timesyn", "systemd-timesyncd", "ptp4l", "phc2sys"})
+_TIME_SERVICES = frozenset({"chronyd", "ntpd", "systemd-timesyn", "systemd-timesyncd", "ptp4l", "phc2sys"})
 
 
 @cause(
@@ -36,7 +35,7 @@ def unsynchronised(seen: Observation) -> Iterator[BindingCause]:
     )
 
 
-STEP_FROM_S: Final = 0.128
+STEP_FROM_S = 0.128
 """ntpd sets a clock that is off by more, and steers one that is off by less."""
 
 

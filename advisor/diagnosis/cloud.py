@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.diagnosis.askers import asks_storage
 from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent
 from advisor.diagnosis.observation import Observation
 from advisor.diagnosis.storage import follow_up
 
-_EBS: Final = "Amazon EBS User Guide, EBS detailed performance statistics; nvme-cli, plugins/amzn/amzn-nvme.c"
-_ENA: Final = "amzn/amzn-drivers, kernel/linux/ena/ENA_Linux_Best_Practices.rst"
+_EBS = "Amazon EBS User Guide, EBS detailed performance statistics; nvme-cli, plugins/amzn/amzn-nvme.c"
+_ENA = "amzn/amzn-drivers, kernel/linux/ena/ENA_Linux_Best_Practices.rst"
 
-_WORDS: Final = {"iops": "IOPS", "throughput": "throughput"}
+_WORDS = {"iops": "IOPS", "throughput": "throughput"}
 
 
 def _exceeded(seen: Observation, name: str, whose: str) -> tuple[str, float, float] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
@@ -15,7 +14,7 @@ from advisor.host.numbers import count_noun
 from advisor.observe.processes import HIDDEN_STORAGE
 from advisor.observe.span import CounterSpan
 
-MODULES: Final = (
+MODULES = (
     *("parts", "cloud", "storage", "standstill", "memory", "processors", "network", "tables", "network_storage"),
     "clock",
 )
@@ -103,13 +102,13 @@ def leave_narrowest(found: list[BindingCause]) -> list[BindingCause]:
     ]
 
 
-BUSY_NEAR_FROM: Final = 0.75
+BUSY_NEAR_FROM = 0.75
 """netdata's alarm on the use of all CPUs ends below it."""
-WAITS_NEAR_FROM: Final = 0.25
-DISK_NEAR_FROM: Final = 0.5
-LINK_NEAR_FROM: Final = 0.7
-MEMORY_NEAR_FROM: Final = BINDS_FROM / 2
-QUIET_BYTES_PER_S: Final = 1.25e6
+WAITS_NEAR_FROM = 0.25
+DISK_NEAR_FROM = 0.5
+LINK_NEAR_FROM = 0.7
+MEMORY_NEAR_FROM = BINDS_FROM / 2
+QUIET_BYTES_PER_S = 1.25e6
 """A tenth of 100 Mbit/s, the slowest link that a storage host has: any link has room for it, whatever its speed."""
 
 
@@ -190,7 +189,7 @@ def _list_disk_level(seen: Observation) -> Iterator[_Level]:
         yield _Level("disks idle")
 
 
-_NEEDED: Final = {
+_NEEDED = {
     "disk": "block devices",
     "cpu": "CPU times",
     "pressure": "stalls (PSI)",

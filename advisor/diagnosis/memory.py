@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from advisor.diagnosis.askers import asks_memory, asks_storage
 from advisor.diagnosis.cause import BINDS_FROM, Asker, BindingCause, cause, percent
@@ -13,16 +12,16 @@ from advisor.diagnosis.storage import waited_share
 from advisor.host.numbers import count_noun, count_of
 from advisor.observe.cgroups import unit_of_cgroup
 
-_VMSTAT: Final = "proc_vmstat(5)"
-_PSI: Final = "Linux kernel documentation, accounting/psi"
-_PMIE_OOM: Final = "performancecopilot/pcp src/pmieconf/memory/oom_kill; netdata ram.conf"
-_CGROUP: Final = "Linux kernel documentation, admin-guide/cgroup-v2, memory"
-PAGE_BYTES: Final = 4096
-_FAILED_FROM: Final = 100
+_VMSTAT = "proc_vmstat(5)"
+_PSI = "Linux kernel documentation, accounting/psi"
+_PMIE_OOM = "performancecopilot/pcp src/pmieconf/memory/oom_kill; netdata ram.conf"
+_CGROUP = "Linux kernel documentation, admin-guide/cgroup-v2, memory"
+PAGE_BYTES = 4096
+_FAILED_FROM = 100
 """Failed attempts of a control group of version 1 to get memory, a second."""
-REFAULTS_FROM: Final = 1000
+REFAULTS_FROM = 1000
 """A second."""
-SWAPPED_FROM: Final = 20
+SWAPPED_FROM = 20
 """Pages a second that are read back: below, what nobody uses is put aside."""
 
 
@@ -244,9 +243,9 @@ def pressure(seen: Observation) -> Iterator[BindingCause]:
     )
 
 
-COMPACTIONS_FROM: Final = 100
+COMPACTIONS_FROM = 100
 """A second, as direct reclaims."""
-FAILING_FROM: Final = 500
+FAILING_FROM = 500
 """A second, where nobody counts how long tasks wait."""
 
 
@@ -298,7 +297,7 @@ def compaction(seen: Observation) -> Iterator[BindingCause]:
     )
 
 
-COMMITTED_FROM: Final = 0.95
+COMMITTED_FROM = 0.95
 
 
 @cause(

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent, plan_at_least
 from advisor.diagnosis.observation import Observation
 from advisor.facts.link_stack import ports_of
 from advisor.host.numbers import count_noun, count_of
 
-_SNMP: Final = "Linux kernel documentation, networking/snmp_counter"
-_TCP_INFO: Final = "ss(8); tcp_info of include/uapi/linux/tcp.h (busy_time, rwnd_limited, sndbuf_limited)"
-_NETDATA_TCP: Final = "netdata/netdata src/health/health.d/tcp_resets.conf and net.conf"
-_PMIE_SYN: Final = "performancecopilot/pcp src/pmieconf/network/tcpqfulldrops"
-_NETDATA_CONNTRACK: Final = "netdata/netdata src/health/health.d/netfilter.conf"
-_WEKA_LINKS: Final = "weka/tools install/scripts.d/ta/900_check_link_speeds.sh; netdata net.conf"
-LOSS_FROM: Final = 0.005
-LIMITED_FROM: Final = 0.2
-ROUND_TRIP_FROM_MS: Final = 2.0
-FULL_LINK_FROM: Final = 0.9
-FULL_TABLE_FROM: Final = 0.95
-SEGMENT_BYTES: Final = 1448
-QUEUE_TIMES: Final = 4.0
+_SNMP = "Linux kernel documentation, networking/snmp_counter"
+_TCP_INFO = "ss(8); tcp_info of include/uapi/linux/tcp.h (busy_time, rwnd_limited, sndbuf_limited)"
+_NETDATA_TCP = "netdata/netdata src/health/health.d/tcp_resets.conf and net.conf"
+_PMIE_SYN = "performancecopilot/pcp src/pmieconf/network/tcpqfulldrops"
+_NETDATA_CONNTRACK = "netdata/netdata src/health/health.d/netfilter.conf"
+_WEKA_LINKS = "weka/tools install/scripts.d/ta/900_check_link_speeds.sh; netdata net.conf"
+LOSS_FROM = 0.005
+LIMITED_FROM = 0.2
+ROUND_TRIP_FROM_MS = 2.0
+FULL_LINK_FROM = 0.9
+FULL_TABLE_FROM = 0.95
+SEGMENT_BYTES = 1448
+QUEUE_TIMES = 4.0
 """A round trip of so many times the least is one with a wait."""
-DELAYED_MS: Final = (40, 200)
-DROPPED_FROM: Final = 5
-LONG_QUEUE: Final = 4096
+DELAYED_MS = (40, 200)
+DROPPED_FROM = 5
+LONG_QUEUE = 4096
 """Connections that wait: as many as the kernel grants a listening socket since 5.4."""
 
 
@@ -389,22 +388,22 @@ def listen_drops(seen: Observation) -> Iterator[BindingCause]:
     )
 
 
-_LINK_ERRORS: Final = (
+_LINK_ERRORS = (
     *("rx_crc_errors", "rx_frame_errors", "rx_length_errors", "tx_carrier_errors", "tx_aborted_errors"),
     "tx_window_errors",
 )
-_RING_DROPS: Final = ("rx_missed_errors", "rx_fifo_errors", "rx_over_errors", "tx_fifo_errors")
-_FABRIC_ERRORS: Final = (
+_RING_DROPS = ("rx_missed_errors", "rx_fifo_errors", "rx_over_errors", "tx_fifo_errors")
+_FABRIC_ERRORS = (
     *("symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors", "local_link_integrity_errors"),
     *("excessive_buffer_overrun_errors", "req_transport_retries_exceeded"),
 )
-_SENT_AGAIN: Final = (
+_SENT_AGAIN = (
     *("local_ack_timeout_err", "out_of_sequence", "rnr_nak_retry_err", "implied_nak_seq_err", "packet_seq_err"),
 )
 """What an RDMA transport sends again, which adaptive routing and Ethernet cause now and then."""
-_FLAPS_FROM: Final = 4
+_FLAPS_FROM = 4
 """Changes of a virtual link: its other end goes down and up twice. One comes up as its container or guest begins."""
-_FC_ERRORS: Final = (
+_FC_ERRORS = (
     "link_failure_count",
     "loss_of_sync_count",
     "loss_of_signal_count",

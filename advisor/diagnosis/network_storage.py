@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent
 from advisor.diagnosis.observation import Observation
 from advisor.diagnosis.storage import BUSY_FROM, waited_share
 
-_KNFSD: Final = "Linux kernel documentation, filesystems/nfs/knfsd-stats; net/sunrpc/svc_xprt.c"
-_MOUNTSTATS: Final = "mountstats(8), nfsiostat(8); net/sunrpc/stats.c"
-_AZURE: Final = "Azure NetApp Files documentation, concurrency and session slots of NFS on Linux"
-_WEKA_RDMA: Final = "weka/tools install/scripts.d/ta/915_rdma_network_errors.sh"
-WAITING_FROM: Final = 0.2
-PAUSES_FROM: Final = 100
-PAUSE_BITS: Final = 65_535 * 512
+_KNFSD = "Linux kernel documentation, filesystems/nfs/knfsd-stats; net/sunrpc/svc_xprt.c"
+_MOUNTSTATS = "mountstats(8), nfsiostat(8); net/sunrpc/stats.c"
+_AZURE = "Azure NetApp Files documentation, concurrency and session slots of NFS on Linux"
+_WEKA_RDMA = "weka/tools install/scripts.d/ta/915_rdma_network_errors.sh"
+WAITING_FROM = 0.2
+PAUSES_FROM = 100
+PAUSE_BITS = 65_535 * 512
 """The times of so many bits are the longest that a frame can ask for (IEEE 802.3, 31B.2)."""
-SLOW_ANSWER_MS: Final = 10.0
-WRITTEN_FROM: Final = 1e6
+SLOW_ANSWER_MS = 10.0
+WRITTEN_FROM = 1e6
 """Bytes a second: logs alone write less."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from advisor.diagnosis.askers import asks_storage
 from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause
@@ -12,10 +11,10 @@ from advisor.diagnosis.observation import Observation
 from advisor.diagnosis.storage import follow_up
 from advisor.host.numbers import count_noun
 
-_NETDATA_NVME: Final = "netdata/netdata src/health/health.d/nvme.conf (critical_warning)"
-_SMART_LOG: Final = "NVM Express Base Specification, SMART / Health Information; struct nvme_smart_log of libnvme"
-_HEAT_BIT: Final = 1 << 1
-_WARNINGS: Final[Mapping[int, str]] = {
+_NETDATA_NVME = "netdata/netdata src/health/health.d/nvme.conf (critical_warning)"
+_SMART_LOG = "NVM Express Base Specification, SMART / Health Information; struct nvme_smart_log of libnvme"
+_HEAT_BIT = 1 << 1
+_WARNINGS: Mapping[int, str] = {
     0: "its spare blocks are used up",
     2: "it is no longer reliable",
     3: "it takes no more writes",
@@ -23,24 +22,20 @@ _WARNINGS: Final[Mapping[int, str]] = {
     5: "its persistent memory region takes no more writes",
 }
 """Bits of the critical warning; heat, bit 1, is disk.throttled-by-heat."""
-_HEAT_TIMES: Final[Mapping[str, int]] = {
-    "light_throttled_s": 1,
-    "heavy_throttled_s": 1,
-    "critical_temperature_minutes": 60,
-}
+_HEAT_TIMES: Mapping[str, int] = {"light_throttled_s": 1, "heavy_throttled_s": 1, "critical_temperature_minutes": 60}
 """Counters, and the seconds that each step of them stands for."""
-_MD: Final = "Linux kernel documentation, admin-guide/md"
-_EDAC: Final = "Linux kernel documentation, admin-guide/RAS"
-_BAD_POOLS: Final = frozenset({"DEGRADED", "FAULTED", "UNAVAIL", "SUSPENDED", "REMOVED", "OFFLINE"})
-_SYNC: Final = frozenset({"resync", "recover", "reshape", "repair"})
-_BROKEN: Final = "broken"
+_MD = "Linux kernel documentation, admin-guide/md"
+_EDAC = "Linux kernel documentation, admin-guide/RAS"
+_BAD_POOLS = frozenset({"DEGRADED", "FAULTED", "UNAVAIL", "SUSPENDED", "REMOVED", "OFFLINE"})
+_SYNC = frozenset({"resync", "recover", "reshape", "repair"})
+_BROKEN = "broken"
 """The state of an array without redundancy, such as of level 0, that misses a member."""
-_STATE_COMMANDS: Final = {
+_STATE_COMMANDS = {
     "dm-multipath": ("multipath -ll", "journalctl -k --grep multipath"),
     "lvm": ("lvs -a -o +lv_health_status,devices",),
 }
-_FAILED_STATES: Final = frozenset({"degraded", "failed"})
-_REBUILDING: Final = frozenset({"recovering", "resyncing", "reshaping", "repairing"})
+_FAILED_STATES = frozenset({"degraded", "failed"})
+_REBUILDING = frozenset({"recovering", "resyncing", "reshaping", "repairing"})
 
 
 @cause(
@@ -279,7 +274,7 @@ def rebuilding(seen: Observation) -> Iterator[BindingCause]:
         )
 
 
-_PARTICIPLES: Final = {
+_PARTICIPLES = {
     **{"resync": "resynchronised", "recover": "rebuilt", "reshape": "reshaped", "repair": "repaired"},
     **{"check": "checked", "recovering": "rebuilt", "resyncing": "resynchronised", "reshaping": "reshaped"},
     "repairing": "repaired",

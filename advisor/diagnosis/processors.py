@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 import msgspec
 
@@ -17,18 +16,18 @@ from advisor.host.numbers import count_of, is_count
 from advisor.host.patterns import lazy_regex
 from advisor.observe.processes import KERNEL_THREAD
 
-PSI: Final = "Linux kernel documentation, accounting/psi"
-_PROC_STAT: Final = "proc_stat(5)"
-_NETDATA_CPU: Final = "netdata/netdata src/health/health.d/cpu.conf"
-_PMIE_THERMAL: Final = "performancecopilot/pcp src/pmieconf/power/thermal_throttle"
-_BANDWIDTH: Final = "Linux kernel documentation, scheduler/sched-bwc"
-LINK_INTERRUPTS: Final = 10_000
+PSI = "Linux kernel documentation, accounting/psi"
+_PROC_STAT = "proc_stat(5)"
+_NETDATA_CPU = "netdata/netdata src/health/health.d/cpu.conf"
+_PMIE_THERMAL = "performancecopilot/pcp src/pmieconf/power/thermal_throttle"
+_BANDWIDTH = "Linux kernel documentation, scheduler/sched-bwc"
+LINK_INTERRUPTS = 10_000
 """A second."""
-ONE_CPU_FROM: Final = 0.6
-ONE_THREAD_FROM: Final = 0.85
-ONE_CPU_FROM_SHARE: Final = 0.95
-ONE_CPU_UP_TO: Final = 1.05
-_POLLS: Final = lazy_regex(r"reactor_|spdk|nvmf_tgt|vpp|dpdk|testpmd|lcore|pmd|ovs-vswitchd|io_uring-sq|kni_")
+ONE_CPU_FROM = 0.6
+ONE_THREAD_FROM = 0.85
+ONE_CPU_FROM_SHARE = 0.95
+ONE_CPU_UP_TO = 1.05
+_POLLS = lazy_regex(r"reactor_|spdk|nvmf_tgt|vpp|dpdk|testpmd|lcore|pmd|ovs-vswitchd|io_uring-sq|kni_")
 """Programs that ask their devices all the time instead of waiting for interrupts: busy says nothing of their work."""
 
 
@@ -390,7 +389,7 @@ class _ThreadWork(msgspec.Struct, frozen=True):
     help: Help
 
 
-_WORKS: Final = (
+_WORKS = (
     _ThreadWork(
         lazy_regex(r"(?P<device>md[0-9_]\w*)_raid[456]$"),
         "One thread computes the parity of this array: let several share it (group_thread_cnt), and measure.",

@@ -6,7 +6,6 @@ Source: Linux Documentation/admin-guide/cgroup-v2.rst (IO), block/bfq-iosched.rs
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
@@ -14,11 +13,11 @@ from advisor.diagnosis.cause import BINDS_FROM
 from advisor.diagnosis.groups import device_of, is_below, name_group, stalled_share
 from advisor.diagnosis.observation import Observation
 
-USED_UP_FROM: Final = 0.9
-FULL_FROM: Final = 0.3
+USED_UP_FROM = 0.9
+FULL_FROM = 0.3
 """Of the time and the requests of a device: what is more is no limit of a group, but the device itself."""
-BFQ_WAITS_FROM: Final = 0.5
-BFQ_TIMES: Final = 2
+BFQ_WAITS_FROM = 0.5
+BFQ_TIMES = 2
 """How much heavier the other group is: with like weights BFQ shares a device out evenly."""
 
 

@@ -4,7 +4,6 @@ wait for either without end."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.diagnosis.askers import asks_storage
 from advisor.diagnosis.cause import BINDS_FROM, Asker, BindingCause, cause
@@ -13,15 +12,15 @@ from advisor.diagnosis.storage import BUSY_FROM, IOSTATS, follow_up, waited_shar
 from advisor.host.numbers import count_noun
 from advisor.host.patterns import lazy_regex
 
-_DM: Final = "Linux kernel documentation, ABI/testing/sysfs-block-dm (suspended)"
-_STATES: Final = "proc_pid_stat(5) (state D), proc_pid_wchan(5)"
-_TCP_INFO: Final = "ss(8); tcp_info of include/uapi/linux/tcp.h (busy_time, bytes_acked)"
-SILENT_FROM: Final = 0.9
-_NOT_OF_A_DISK: Final = lazy_regex(r"rpc_|nfs|cifs|smb|fuse|request_wait_answer|ceph|percpu_rwsem")
+_DM = "Linux kernel documentation, ABI/testing/sysfs-block-dm (suspended)"
+_STATES = "proc_pid_stat(5) (state D), proc_pid_wchan(5)"
+_TCP_INFO = "ss(8); tcp_info of include/uapi/linux/tcp.h (busy_time, bytes_acked)"
+SILENT_FROM = 0.9
+_NOT_OF_A_DISK = lazy_regex(r"rpc_|nfs|cifs|smb|fuse|request_wait_answer|ceph|percpu_rwsem")
 """Places in the kernel where a process waits for a server, or for a file system that is frozen, not for a busy disk."""
-_WAITS_FOR_CHILD: Final = "vfork"
+_WAITS_FOR_CHILD = "vfork"
 """Where the parent of a process sleeps until that has begun its own program: wait_for_vfork_done of kernel/fork.c."""
-_NAMED: Final = 5
+_NAMED = 5
 
 
 @cause(

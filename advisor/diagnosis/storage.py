@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Iterator
 from itertools import chain, combinations
 from statistics import median
-from typing import Final
 
 from advisor.diagnosis.askers import asks_storage
 from advisor.diagnosis.block_stack import is_flash, is_remote, medium_of, multipath_head
@@ -17,28 +16,28 @@ from advisor.diagnosis.shared_devices import find_held_groups
 from advisor.host.numbers import count_of
 from advisor.observe.cgroups import V1_IO_LIMITS
 
-IOSTATS: Final = "Linux kernel documentation, admin-guide/iostats"
-PSI: Final = "Linux kernel documentation, accounting/psi"
-_WEKA: Final = "weka/tools install/scripts.d/ta/360_disparate_drive_write_latencies.sh"
-_NETDATA_DISKS: Final = "netdata/netdata src/health/health.d/disks.conf"
-SLOW_MEMBER_TIMES: Final = 3.0
-SLOW_PACE_TIMES: Final = 3.0
-MORE_TIMES: Final = 1.5
-BUSY_FROM: Final = 0.7
-FULL_QUEUE_BUSY_FROM: Final = 0.95
-FULL_QUEUE_FROM: Final = 0.95
-SHALLOW: Final = 4
-ALWAYS_BUSY_FROM: Final = 0.9
-SERIAL_QUEUE: Final = 1.6
-SERIAL_WAIT_FROM: Final = 0.2
-SOON_MS: Final = 10.0
+IOSTATS = "Linux kernel documentation, admin-guide/iostats"
+PSI = "Linux kernel documentation, accounting/psi"
+_WEKA = "weka/tools install/scripts.d/ta/360_disparate_drive_write_latencies.sh"
+_NETDATA_DISKS = "netdata/netdata src/health/health.d/disks.conf"
+SLOW_MEMBER_TIMES = 3.0
+SLOW_PACE_TIMES = 3.0
+MORE_TIMES = 1.5
+BUSY_FROM = 0.7
+FULL_QUEUE_BUSY_FROM = 0.95
+FULL_QUEUE_FROM = 0.95
+SHALLOW = 4
+ALWAYS_BUSY_FROM = 0.9
+SERIAL_QUEUE = 1.6
+SERIAL_WAIT_FROM = 0.2
+SOON_MS = 10.0
 """A server that takes longer for a request is what binds (net.nfs-server)."""
-PAGE_BYTES: Final = 4096
-_LIMITS: Final = ("read_bytes", "write_bytes", "reads", "writes")
-AT_LIMIT_FROM: Final = 0.85
-EXACTLY_FROM: Final = 0.97
+PAGE_BYTES = 4096
+_LIMITS = ("read_bytes", "write_bytes", "reads", "writes")
+AT_LIMIT_FROM = 0.85
+EXACTLY_FROM = 0.97
 """Of a limit: a load of its own seldom comes so near, and a bucket of the kernel's is never further from it."""
-FEW_PAGES: Final = 256
+FEW_PAGES = 256
 
 
 def disk_evidence(load: DiskLoad) -> dict[str, float | int | str]:
@@ -309,15 +308,15 @@ def look_at(seen: Observation, name: str) -> tuple[str, ...]:
     return (f"smartctl -a /dev/{name}", f"journalctl -k --grep {name}")
 
 
-_TOOLS: Final = {
+_TOOLS = {
     **{"md": "mdadm --detail /dev/{}", "dm-": "dmsetup table /dev/{}", "drbd": "drbdadm status"},
     **{"bcache": "grep . /sys/block/{}/bcache/state", "loop": "losetup --list"},
 }
-_SESSIONS: Final = {
+_SESSIONS = {
     "iscsi": "iscsiadm -m session -P 3",
     "fc": "grep . /sys/class/fc_host/host*/port_state /sys/class/fc_host/host*/speed",
 }
-_OWN_WORK: Final = (
+_OWN_WORK = (
     "What lies below it has room: look at the work of the mapping itself (encryption, parity, checksums, a delay, a "
     "thin pool or a snapshot) and at the CPUs that do it; of a replica at its peer."
 )
@@ -660,9 +659,9 @@ def _waits_below(seen: Observation, load: DiskLoad) -> bool:
     return any(one.utilisation >= load.utilisation / 2 for one in below)
 
 
-FLUSHES_FROM: Final = 10
+FLUSHES_FROM = 10
 """A second."""
-FLUSHING_FROM: Final = 0.3
+FLUSHING_FROM = 0.3
 
 
 @cause(
@@ -706,9 +705,9 @@ def flushes(seen: Observation) -> Iterator[BindingCause]:
         )
 
 
-FULL_FROM: Final = 0.99
-NEARLY_FULL_FROM: Final = 0.9
-_FULL_WITHIN_S: Final = 3600
+FULL_FROM = 0.99
+NEARLY_FULL_FROM = 0.9
+_FULL_WITHIN_S = 3600
 
 
 @cause(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.diagnosis.cause import BindingCause, cause, percent, plan_at_least
 from advisor.diagnosis.groups import asks_group, is_below, limit_command
@@ -11,15 +10,15 @@ from advisor.diagnosis.observation import Observation
 from advisor.host.numbers import count_noun
 from advisor.observe.cgroups import unit_of_cgroup
 
-_SNMP: Final = "Linux kernel documentation, networking/snmp_counter; net/ipv4/udp.c (UDP_MIB_RCVBUFERRORS)"
-_NETDATA_UDP: Final = "netdata/netdata src/health/health.d/udp_errors.conf"
-_SYSCTL: Final = "Linux kernel documentation, networking/ip-sysctl"
-LARGE_BUFFER: Final = 8_388_608
-UDP_DROPS_FROM: Final = 10
+_SNMP = "Linux kernel documentation, networking/snmp_counter; net/ipv4/udp.c (UDP_MIB_RCVBUFERRORS)"
+_NETDATA_UDP = "netdata/netdata src/health/health.d/udp_errors.conf"
+_SYSCTL = "Linux kernel documentation, networking/ip-sysctl"
+LARGE_BUFFER = 8_388_608
+UDP_DROPS_FROM = 10
 """A second, as netdata's alarm."""
-PORTS_FROM: Final = 0.95
-TASKS_FROM: Final = 0.95
-FULL_FRAGMENTS_FROM: Final = 0.75
+PORTS_FROM = 0.95
+TASKS_FROM = 0.95
+FULL_FRAGMENTS_FROM = 0.75
 """Of the memory for fragments, at the end of the span: what found no room is not in it."""
 
 

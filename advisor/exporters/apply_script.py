@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -29,7 +28,7 @@ from advisor.tunables.sysctl_group import can_move, coupled_among, restore_rank
 from advisor.tunables.udev import RULES as APPEARING
 from advisor.version import __version__
 
-_BASE: Final = (
+_BASE = (
     "awk", "cat", "chmod", "chown", "cksum", "cp", "cut", "date", "flock", "grep", "head", "id", "ln", "ls", "mkdir",
     "mv", "od", "readlink", "rm", "rmdir", "sed", "sha256sum", "sleep", "sort", "sync", "tail", "tr", "uniq", "wc",
 )  # fmt: skip

@@ -6,15 +6,14 @@ After the names of libnm 1.42.4 (nm-settings-nmcli(5), ethtool) and the source o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.exporters.settings import Exported, ExportedSetting
 
-GROUPS: Final = ("ring", "coalesce", "feature", "pause")
-SWITCHES: Final = frozenset({"adaptive-rx", "adaptive-tx"})
+GROUPS = ("ring", "coalesce", "feature", "pause")
+SWITCHES = frozenset({"adaptive-rx", "adaptive-tx"})
 """Coalescing's switches, which are numbers to NetworkManager."""
 
-RENAMED: Final[Mapping[str, str]] = {
+RENAMED: Mapping[str, str] = {
     "rx-checksum": "rx",
     "rx-gro": "gro",
     "rx-hashing": "rxhash",
@@ -26,7 +25,7 @@ RENAMED: Final[Mapping[str, str]] = {
 }
 """Offloads that NetworkManager calls as ethtool(8) does, and what it calls them."""
 
-_SAME: Final = (
+_SAME = (
     *("esp-hw-offload", "esp-tx-csum-hw-offload", "fcoe-mtu", "highdma", "hw-tc-offload", "l2-fwd-offload"),
     *("loopback", "macsec-hw-offload", "rx-all", "rx-fcs", "rx-gro-hw", "rx-gro-list", "rx-udp-gro-forwarding"),
     *("rx-udp_tunnel-port-offload", "rx-vlan-filter", "rx-vlan-stag-filter", "rx-vlan-stag-hw-parse"),
@@ -39,7 +38,7 @@ _SAME: Final = (
     *("tx-tunnel-remcsum-segmentation", "tx-udp-segmentation", "tx-udp_tnl-csum-segmentation"),
     *("tx-udp_tnl-segmentation", "tx-vlan-stag-hw-insert"),
 )
-_FEATURES: Final = frozenset({*RENAMED, *_SAME})
+_FEATURES = frozenset({*RENAMED, *_SAME})
 
 
 def why_unsaid(setting: ExportedSetting, wanted: Exported, tool: str) -> str | None:

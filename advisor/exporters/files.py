@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.exporters.settings import Bundle, Exported, ExportedSetting, PersistedFile, SkippedSetting, is_own
 from advisor.exporters.terms import elsewhere_words, file_head, not_kept
@@ -11,8 +10,8 @@ from advisor.host import RunCommand
 from advisor.shell.rollback_script import hand_command
 from advisor.tunables import FileEdit
 
-_SYSCTL: Final = "/etc/sysctl.d/"
-_TMPFILES: Final = "/etc/tmpfiles.d/"
+_SYSCTL = "/etc/sysctl.d/"
+_TMPFILES = "/etc/tmpfiles.d/"
 
 
 def make_tree(wanted: Exported) -> Bundle:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
-from typing import Final
 
 from advisor.exporters.settings import Exported, ExportedSetting, SkippedSetting, is_own
 from advisor.host import Missing
@@ -13,7 +12,7 @@ from advisor.tunables import FileEdit
 
 _WIDTH = 100
 # What udev rules and .link files match by, other than a name that every host may give.
-_IDENTITY: Final = lazy_regex(rb"(?m)^(?:MACAddress|Path)=|(?:ENV\{(?!DEVTYPE)\w+\}|ATTR\{[\w/]+\})==")
+_IDENTITY = lazy_regex(rb"(?m)^(?:MACAddress|Path)=|(?:ENV\{(?!DEVTYPE)\w+\}|ATTR\{[\w/]+\})==")
 
 
 def file_head(wanted: Exported, *lines: str) -> str:

@@ -7,19 +7,18 @@ does not (the earlier values are in its memory alone).
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.exporters.settings import Bundle, Exported, ExportedSetting, SkippedSetting
 from advisor.exporters.terms import elsewhere_words, file_head, left_out_words, reason_lines
 from advisor.exporters.tuned_links import option_of
 from advisor.host import WriteFile
 
-_DISK_OPTIONS: Final = {"scheduler": "elevator", "read_ahead_kb": "readahead"}
-_VM_OPTIONS: Final = {"enabled": "transparent_hugepages", "defrag": "transparent_hugepage.defrag"}
-_STATIC: Final = "dynamic=0"
+_DISK_OPTIONS = {"scheduler": "elevator", "read_ahead_kb": "readahead"}
+_VM_OPTIONS = {"enabled": "transparent_hugepages", "defrag": "transparent_hugepage.defrag"}
+_STATIC = "dynamic=0"
 """Else TuneD slows idle links down, and sends idle disks to sleep, where dynamic_tuning is on (tuned-main.conf)."""
-_OPERATORS: Final = {"at-least": ">", "at-most": "<"}
-_BY_NAME: Final = (
+_OPERATORS = {"at-least": ">", "at-most": "<"}
+_BY_NAME = (
     "Disks are known by the kernel's names of that host, which a restart may give to others, not by serial numbers."
 )
 

@@ -6,16 +6,14 @@ lines below a summary (``tcp-segmentation-offload``) are none of them.
 
 from __future__ import annotations
 
-from typing import Final
-
 from advisor.exporters.ethtool_words import RENAMED
 from advisor.exporters.settings import Exported, ExportedSetting
 
-_OPTIONS: Final = {"ring": "ring", "channels": "channels", "feature": "features", "pause": "pause"}
-_NUMBERS: Final = ("mtu", "txqueuelen")
-_BELOW_A_SUMMARY: Final = ("tx-checksum-", "tx-scatter-gather", "tx-tcp", "tx-udp-fragmentation")
+_OPTIONS = {"ring": "ring", "channels": "channels", "feature": "features", "pause": "pause"}
+_NUMBERS = ("mtu", "txqueuelen")
+_BELOW_A_SUMMARY = ("tx-checksum-", "tx-scatter-gather", "tx-tcp", "tx-udp-fragmentation")
 # It makes "rx" of RX before it comes to RX Mini.
-_UNREAD_RINGS: Final = ("rx-mini", "rx-jumbo")
+_UNREAD_RINGS = ("rx-mini", "rx-jumbo")
 
 Option = tuple[str, str]
 """TuneD's option and its text."""

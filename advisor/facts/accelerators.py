@@ -7,7 +7,7 @@ own and are left out.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -18,14 +18,14 @@ from advisor.host import Host, Missing, is_hexadecimal
 
 AcceleratorKind = Literal["gpu", "dpu", "accelerator", "quickassist"]
 
-_DEVICES: Final = "/sys/bus/pci/devices"
-_MAX: Final = 256
-_VENDORS: Final = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel", "0x15b3": "NVIDIA BlueField"}
+_DEVICES = "/sys/bus/pci/devices"
+_MAX = 256
+_VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel", "0x15b3": "NVIDIA BlueField"}
 # 3D controllers and other displays have no screen; a VGA controller of these makers is a card.
-_GPU_CLASSES: Final = ("0x0302", "0x0380")
-_GPU_MAKERS: Final = frozenset({"0x10de", "0x1002"})
-_BLUEFIELD: Final = frozenset({"0xa2d2", "0xa2d6", "0xa2dc", "0xa2de"})
-_QUICKASSIST: Final = frozenset({"0x0435", "0x37c8", "0x19e2", "0x6f54", "0x4940", "0x4942", "0x4944", "0x4946"})
+_GPU_CLASSES = ("0x0302", "0x0380")
+_GPU_MAKERS = frozenset({"0x10de", "0x1002"})
+_BLUEFIELD = frozenset({"0xa2d2", "0xa2d6", "0xa2dc", "0xa2de"})
+_QUICKASSIST = frozenset({"0x0435", "0x37c8", "0x19e2", "0x6f54", "0x4940", "0x4942", "0x4944", "0x4946"})
 
 
 class Accelerator(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Literal, cast
+from typing import Literal, cast
 
 import msgspec
 
@@ -26,17 +26,17 @@ from advisor.facts.subnets import SharedSubnet, read_shared_subnets
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing, lazy_regex
 
-MAX_FILES: Final = 256
-MAX_TARGETS: Final = 256
-MAX_MOUNTS: Final = 2
-ENTRY_SECONDS: Final = 3.0
+MAX_FILES = 256
+MAX_TARGETS = 256
+MAX_MOUNTS = 2
+ENTRY_SECONDS = 3.0
 """How long a mounted file system may take to report its stripe pattern: its servers may be down."""
 
 Kind = Literal["mgmtd", "meta", "storage", "mon", "client"]
 _FILE = lazy_regex(r"beegfs-(mgmtd|meta|storage|mon|client(?:-[\w-]{1,60})?)\.conf", re.ASCII)
 _INSTANCE = lazy_regex(r"([\w-]{1,60})\.d", re.ASCII)
 _INTERFACES_FILE = lazy_regex(rf"{BEEGFS}(/(?!\.\.?/)[\w.-]{{1,60}}){{1,2}}", re.ASCII)
-_DIRECTORY: Final[Mapping[str, str]] = {"meta": "storeMetaDirectory", "storage": "storeStorageDirectory"}
+_DIRECTORY: Mapping[str, str] = {"meta": "storeMetaDirectory", "storage": "storeStorageDirectory"}
 
 
 class BeegfsTarget(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -25,7 +25,7 @@ from advisor.host.patterns import lazy_regex
 ContainerState = Literal["container", "host", "unknown"]
 Ownership = Literal["initial", "own", "unknown"]
 
-INITIAL: Final[Mapping[str, int]] = {
+INITIAL: Mapping[str, int] = {
     "cgroup": 0xEFFFFFFB,
     "ipc": 0xEFFFFFFF,
     "mnt": 0xEFFFFFF8,
@@ -34,13 +34,13 @@ INITIAL: Final[Mapping[str, int]] = {
     "user": 0xEFFFFFFD,
     "uts": 0xEFFFFFFE,
 }
-_NAMESPACE: Final = lazy_regex(r"([a-z]{1,20}):\[([0-9]{1,20})\]")
-_KUBELET: Final = lazy_regex(r"/pods/[0-9a-f-]{32,36}/")
-_CGROUP: Final = lazy_regex(r"[/-](docker|libpod|lxc|kubepods|crio|cri-containerd|buildkit)\b")
-_STORAGE: Final = lazy_regex(r"/(docker|containers/storage)/")
+_NAMESPACE = lazy_regex(r"([a-z]{1,20}):\[([0-9]{1,20})\]")
+_KUBELET = lazy_regex(r"/pods/[0-9a-f-]{32,36}/")
+_CGROUP = lazy_regex(r"[/-](docker|libpod|lxc|kubepods|crio|cri-containerd|buildkit)\b")
+_STORAGE = lazy_regex(r"/(docker|containers/storage)/")
 """In the root of a container's mount, where no overlay holds it (the drivers btrfs, zfs and vfs)."""
-_MANAGER: Final = lazy_regex(r"[a-z-]{2,20}")
-_ACCOUNT: Final = "/run/secrets/kubernetes.io/serviceaccount"
+_MANAGER = lazy_regex(r"[a-z-]{2,20}")
+_ACCOUNT = "/run/secrets/kubernetes.io/serviceaccount"
 
 
 class Container(msgspec.Struct, frozen=True):

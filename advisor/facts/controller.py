@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
 WritePolicy = Literal["write-back", "write-through", "always-write-back"]
 Media = Literal["hdd", "ssd", "mixed"]
 
-MAX_TEXT: Final = 120
-MAX_VOLUMES: Final = 512
-MAX_CONTROLLERS: Final = 16
+MAX_TEXT = 120
+MAX_VOLUMES = 512
+MAX_CONTROLLERS = 16
 """Bounds of what a tool's output may hold; a controller has 240 volumes at most (MegaRAID)."""
-_PLAIN: Final = frozenset({"raid0", "raid1", "raid5", "raid6", "raid10", "raid50", "raid60"})
+_PLAIN = frozenset({"raid0", "raid1", "raid5", "raid6", "raid10", "raid50", "raid60"})
 
 
 class CacheProtection(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ ever asked for; ``nolog`` keeps storcli from writing its log file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from advisor.facts.disks import Disk
 
 # By name on the search path, then where the makers' packages put them.
-STORCLI: Final = (
+STORCLI = (
     *("storcli64", "/opt/MegaRAID/storcli/storcli64", "storcli"),
     *("perccli64", "/opt/MegaRAID/perccli/perccli64", "perccli"),
 )
-SHOW: Final = ("/call", "show", "all", "J", "nolog")
-SHOW_VOLUMES: Final = ("/call/vall", "show", "all", "J", "nolog")
-SSACLI: Final = ("ssacli", "ctrl", "all", "show", "config", "detail")
-_HOSTS: Final = "/sys/class/scsi_host"
-_TOOLS_BY_DRIVER: Final = {
+SHOW = ("/call", "show", "all", "J", "nolog")
+SHOW_VOLUMES = ("/call/vall", "show", "all", "J", "nolog")
+SSACLI = ("ssacli", "ctrl", "all", "show", "config", "detail")
+_HOSTS = "/sys/class/scsi_host"
+_TOOLS_BY_DRIVER = {
     **{"megaraid_sas": "storcli or perccli", "aacraid": "arcconf", "arcmsr": "areca's cli64"},
     **dict.fromkeys(("hpsa", "smartpqi"), "ssacli"),
     **dict.fromkeys(("3w-9xxx", "3w-sas", "3w-xxxx"), "tw_cli"),
 }
 """Drivers of RAID controllers alone, by the kernel's names, and the tool that tells of them."""
-_DEADLINE_SECONDS: Final = 20.0
-_PREFIX: Final = {"storcli": "c", "tw_cli": "tw", "ssacli": "slot"}
+_DEADLINE_SECONDS = 20.0
+_PREFIX = {"storcli": "c", "tw_cli": "tw", "ssacli": "slot"}
 
 
 def read_controllers(host: Host, unknown: Unknowns) -> tuple[Controller, ...]:

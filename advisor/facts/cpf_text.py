@@ -10,23 +10,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 import msgspec
 
-MAX_TEXT: Final = 1 << 20
+MAX_TEXT = 1 << 20
 """Characters that are looked at: the directories of all databases may take 256 KB."""
-MAX_LINE: Final = 1024
-MAX_DATABASES: Final = 256
+MAX_LINE = 1024
+MAX_DATABASES = 256
 
-_NUMBERS: Final = ("gmheap", "locksiz", "jrnbufs", "memlock", "asyncwij", "wduseasyncio")
-_KNOWN: Final[Mapping[str, frozenset[str] | None]] = {
+_NUMBERS = ("gmheap", "locksiz", "jrnbufs", "memlock", "asyncwij", "wduseasyncio")
+_KNOWN: Mapping[str, frozenset[str] | None] = {
     "config": frozenset({"globals", "routines", "wdparm", "wijdir", *_NUMBERS}),
     "journal": frozenset({"currentdirectory", "alternatedirectory"}),
     "databases": None,
 }
 """Sections and their keys that are read, in small letters; None for those that name a directory."""
-_SPELT: Final = {"config": "config", "journal": "Journal", "databases": "Databases"}
+_SPELT = {"config": "config", "journal": "Journal", "databases": "Databases"}
 
 
 class Cpf(msgspec.Struct, frozen=True):

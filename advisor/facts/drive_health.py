@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 
@@ -20,17 +19,17 @@ from advisor.facts.smartctl import DriveHealth, parse_smartctl
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 
-SMARTCTL: Final = (
+SMARTCTL = (
     *("smartctl", "--json=c", "--nocheck=standby", "--info", "--health", "--attributes"),
     *("--log=error", "--log=scterc"),
 )
 """Health, attributes, error counters and the recovery limit; before the name of the device."""
-SECONDS: Final = 10.0
+SECONDS = 10.0
 """For one drive; a healthy one answers in a tenth of a second."""
-ALL_SECONDS: Final = 30.0
+ALL_SECONDS = 30.0
 """For all: what has not been asked by then stays unknown."""
-AT_ONCE: Final = 16
-_ASLEEP: Final = "the drive sleeps and is not woken"
+AT_ONCE = 16
+_ASLEEP = "the drive sleeps and is not woken"
 
 
 def has_own_health(disk: Disk) -> bool:

@@ -7,7 +7,6 @@ fibrechannel class of prometheus/procfs lists, too.
 from __future__ import annotations
 
 import re
-from typing import Final
 
 import msgspec
 
@@ -16,8 +15,8 @@ from advisor.facts.printable import printable
 from advisor.facts.rare_subjects import FIBRE_CHANNEL
 from advisor.host import Host
 
-REMOTE_PORTS: Final = "/sys/class/fc_remote_ports"
-_MAX_PORTS: Final = 1024
+REMOTE_PORTS = "/sys/class/fc_remote_ports"
+_MAX_PORTS = 1024
 
 
 class RemotePort(msgspec.Struct, frozen=True):

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.facts.block import BlockNames
 from advisor.facts.mounts import Mount, mounts_by_device
 from advisor.host import Host
 
-_BTRFS: Final = "/sys/fs/btrfs"
-_DELETED: Final = " (deleted)"
-_MOST_LAYERS: Final = 8
+_BTRFS = "/sys/fs/btrfs"
+_DELETED = " (deleted)"
+_MOST_LAYERS = 8
 """Of overlays on overlays. A container sees paths of its host that mean something else there: no end without it."""
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Final
 
 import msgspec
 
@@ -17,11 +16,11 @@ from advisor.facts.links import Link
 from advisor.host import Host, Missing
 from advisor.host.nvme_log import identify_namespace
 
-_FORMATS_AT: Final = 128
-_CURRENT_AT: Final = 26
-_MOST_FORMATS: Final = 64
-_ORDERING: Final = "PCI_WR_ORDERING"
-_WORDS: Final = ("best", "better", "good", "degraded")
+_FORMATS_AT = 128
+_CURRENT_AT = 26
+_MOST_FORMATS = 64
+_ORDERING = "PCI_WR_ORDERING"
+_WORDS = ("best", "better", "good", "degraded")
 """Relative performance 0 to 3."""
 
 Identify = Callable[[str], bytes | Missing]

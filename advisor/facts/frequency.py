@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
 import msgspec
 
@@ -11,8 +10,8 @@ from advisor.facts.cpulist import format_list
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing, lazy_regex
 
-_CPUS: Final = "/sys/devices/system/cpu"
-_WORD: Final = lazy_regex(r"[A-Za-z0-9_.-]{1,40}", re.ASCII)
+_CPUS = "/sys/devices/system/cpu"
+_WORD = lazy_regex(r"[A-Za-z0-9_.-]{1,40}", re.ASCII)
 
 
 class ClockGroup(msgspec.Struct, frozen=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
-from typing import Final
 
 import msgspec
 
@@ -13,11 +12,11 @@ from advisor.facts.interfaces_text import Stanza, parse_interfaces
 from advisor.facts.link_claim import LinkOwner
 from advisor.host import Host, Missing, lazy_regex
 
-INTERFACES: Final = "/etc/network/interfaces"
-_IN_SOURCED_DIRECTORY: Final = lazy_regex(r"[a-zA-Z0-9_-]+")
+INTERFACES = "/etc/network/interfaces"
+_IN_SOURCED_DIRECTORY = lazy_regex(r"[a-zA-Z0-9_-]+")
 # What the shell would expand beyond wildcards.
-_SHELL: Final = lazy_regex(r"[$`\"'\\~{(|&;<>]")
-_MAX_FILES: Final = 200
+_SHELL = lazy_regex(r"[$`\"'\\~{(|&;<>]")
+_MAX_FILES = 200
 
 
 class Placed(msgspec.Struct, frozen=True):

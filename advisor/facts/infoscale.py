@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 import msgspec
 
@@ -28,13 +27,13 @@ from advisor.facts.rare_subjects import MAIN_CF, VOLUME_MANAGER
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 
-LLTHOSTS: Final = "/etc/llthosts"
-GABTAB: Final = "/etc/gabtab"
-DISK_LIST: Final = ("vxdisk", "-o", "alldgs", "list")
+LLTHOSTS = "/etc/llthosts"
+GABTAB = "/etc/gabtab"
+DISK_LIST = ("vxdisk", "-o", "alldgs", "list")
 
-_MIRRORING_WORDS: Final = frozenset({"exported", "remote"})
-_CLUSTER_VOLUMES: Final = frozenset({"CVMCluster", "CVMVolDg", "CFSMount"})
-_MOVING_VOLUMES: Final = frozenset({"EBSVol", "AzureDisk", "GoogleDisk", "DiskGroup"})
+_MIRRORING_WORDS = frozenset({"exported", "remote"})
+_CLUSTER_VOLUMES = frozenset({"CVMCluster", "CVMVolDg", "CFSMount"})
+_MOVING_VOLUMES = frozenset({"EBSVol", "AzureDisk", "GoogleDisk", "DiskGroup"})
 
 
 class InfoScale(msgspec.Struct, frozen=True):

@@ -9,17 +9,17 @@ So each configuration is ruled out by what was seen, or stays possible; one is n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
-SINGLE_NODE: Final = "single-node"
-SHARED_DISK: Final = "shared-disk"
-FSS_TCP: Final = "fss-tcp"
-FSS_UDP: Final = "fss-udp"
-FSS_ZONES: Final = "fss-zones"
+SINGLE_NODE = "single-node"
+SHARED_DISK = "shared-disk"
+FSS_TCP = "fss-tcp"
+FSS_UDP = "fss-udp"
+FSS_ZONES = "fss-zones"
 
-TITLES: Final[Mapping[str, str]] = {
+TITLES: Mapping[str, str] = {
     SINGLE_NODE: "a single node",
     SHARED_DISK: "a node of a cluster that shares its disks",
     FSS_TCP: "a node of a cluster that mirrors its disks over TCP inside one zone (FSS)",
@@ -28,9 +28,9 @@ TITLES: Final[Mapping[str, str]] = {
 }
 """The five, in the order of the paper."""
 
-MIRRORED: Final = frozenset({FSS_TCP, FSS_UDP, FSS_ZONES})
+MIRRORED = frozenset({FSS_TCP, FSS_UDP, FSS_ZONES})
 
-LONG_ROUND_TRIP_SECONDS: Final = 0.5e-3
+LONG_ROUND_TRIP_SECONDS = 0.5e-3
 """Above it a peer is taken to stand in another zone: those of one region were measured at 1.12 and 1.16 ms."""
 
 Fit = Literal["yes", "possible", "no"]

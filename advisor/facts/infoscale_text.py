@@ -9,17 +9,16 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 import msgspec
 
 from advisor.facts.printable import printable
 from advisor.host.patterns import lazy_regex
 
-MAX_TEXT: Final = 1 << 20
+MAX_TEXT = 1 << 20
 """Characters that are looked at: those of a snapshot may be made to cost time."""
 
-_MAX_FOUND: Final = 4096
+_MAX_FOUND = 4096
 _NAME = r"[\w.:@-]{1,128}"
 _HOST = lazy_regex(rf"([0-9]{{1,5}})\s+({_NAME})", re.ASCII)
 _COMMAND = lazy_regex(r"\bgabconfig\s", re.ASCII)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Final
 
 import msgspec
 
 from advisor.host.patterns import lazy_regex
 
-_LINE: Final = lazy_regex(r"[^\n]*\n|[^\n]+")
-_CONTINUED: Final = lazy_regex(r"\\\n")
+_LINE = lazy_regex(r"[^\n]*\n|[^\n]+")
+_CONTINUED = lazy_regex(r"\\\n")
 # Words that begin a stanza; any other first word is an option of the one before.
-_STANZAS: Final = lazy_regex(
+_STANZAS = lazy_regex(
     r"iface|mapping|auto|allow-\S+|no-auto-down|no-scripts|rename|template|source|source-directory|source-dir"
 )
 

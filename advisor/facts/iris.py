@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -24,10 +24,10 @@ from advisor.facts.rare_subjects import IRIS_REGISTRY, IRIS_USUAL
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing, is_count
 
-QLIST: Final = ("iris", "qlist")
-MAX_INSTANCES: Final = 16
-_FIELDS: Final = 13
-_PROGRAM: Final = "/bin/irisdb"
+QLIST = ("iris", "qlist")
+MAX_INSTANCES = 16
+_FIELDS = 13
+_PROGRAM = "/bin/irisdb"
 
 Role = Literal["journal", "alternate-journal", "wij", "database"]
 

@@ -7,16 +7,14 @@ to 2,097,000 KB). MB and KB are binary there.
 
 from __future__ import annotations
 
-from typing import Final
-
 from advisor.facts.cpf_text import Cpf
 
-MIB: Final = 1 << 20
-SPARE_PERCENT: Final = 5
+MIB = 1 << 20
+SPARE_PERCENT = 5
 """What is added for control structures that no parameter names; InterSystems' notes say about as much."""
-_LARGE_PAGES_OFF: Final = 32
-_EIGHT_KB: Final = 2
-_BLOCK_SIZES: Final = 6
+_LARGE_PAGES_OFF = 32
+_EIGHT_KB = 2
+_BLOCK_SIZES = 6
 
 
 def globals_bytes(cpf: Cpf) -> int | None:

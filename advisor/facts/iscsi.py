@@ -10,7 +10,6 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 import msgspec
 
@@ -25,15 +24,15 @@ from advisor.facts.rare_subjects import ISCSI_RECORDS, ISCSI_SESSIONS, ISCSID_CO
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 
-MAX_SESSIONS: Final = 512
-MAX_RECORDS: Final = 512
+MAX_SESSIONS = 512
+MAX_RECORDS = 512
 """Sessions and node records that are read: a host has a few dozen at most."""
-MAX_TEXT: Final = 256
+MAX_TEXT = 256
 """Characters of a name or value that are kept; an iSCSI name has 223 at most (RFC 7143, 4.2.7.1)."""
 
-_CONNECTIONS: Final = "/sys/class/iscsi_connection"
-_HOSTS: Final = "/sys/class/iscsi_host"
-_KEPT: Final = frozenset(
+_CONNECTIONS = "/sys/class/iscsi_connection"
+_HOSTS = "/sys/class/iscsi_host"
+_KEPT = frozenset(
     {
         *("node.name", "node.startup", "node.conn[0].address", "node.conn[0].port"),
         *("iface.iscsi_ifacename", "iface.net_ifacename"),

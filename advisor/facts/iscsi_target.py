@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
 
 import msgspec
 
@@ -21,17 +20,17 @@ from advisor.facts.rare_subjects import IET, LIO_TARGETS
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing, lazy_regex
 
-MAX_TARGETS: Final = 256
-MAX_LUNS: Final = 1024
-_MAX_TEXT: Final = 256
-_PARAMETERS: Final = (
+MAX_TARGETS = 256
+MAX_LUNS = 1024
+_MAX_TEXT = 256
+_PARAMETERS = (
     *("FirstBurstLength", "MaxBurstLength", "MaxRecvDataSegmentLength", "ImmediateData", "InitialR2T"),
     *("HeaderDigest", "DataDigest"),
 )
-_WILDCARDS: Final = frozenset({"0.0.0.0", "::"})
+_WILDCARDS = frozenset({"0.0.0.0", "::"})
 
 FindLink = Callable[[str], str | None]
-_IET_TARGET: Final = lazy_regex(r"tid:\d{1,9} name:(\S{1,256})", re.ASCII)
+_IET_TARGET = lazy_regex(r"tid:\d{1,9} name:(\S{1,256})", re.ASCII)
 
 
 class TargetPortal(msgspec.Struct, frozen=True):

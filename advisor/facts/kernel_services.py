@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
 import msgspec
 
 from advisor.facts.printable import printable
 from advisor.host import Host, Missing, lazy_regex
 
-NFSD_THREADS: Final = "/proc/fs/nfsd/threads"
-EXPORTS: Final = ("/var/lib/nfs/etab", "/proc/fs/nfs/exports", "/etc/exports")
+NFSD_THREADS = "/proc/fs/nfsd/threads"
+EXPORTS = ("/var/lib/nfs/etab", "/proc/fs/nfs/exports", "/etc/exports")
 """What is exported, and where that is not listed what is to be (exports(5)): a path, blanks, clients."""
-SCST: Final = "/sys/kernel/scst_tgt"
-MAX_EXPORTS: Final = 64
+SCST = "/sys/kernel/scst_tgt"
+MAX_EXPORTS = 64
 
 _EXPORT = lazy_regex(r'^(?:"(/[^"\n]*)"|(/\S*))\s', re.MULTILINE)
 

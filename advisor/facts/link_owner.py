@@ -7,7 +7,6 @@ that ifupdown, the network scripts and wicked act upon; what nobody claims is ud
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from advisor.facts.ifupdown import read_ifupdown_owner
 from advisor.facts.link_claim import LinkOwner, is_plain, udev_property
@@ -39,7 +38,7 @@ def _read_udev_owner(host: Host, link: str) -> LinkOwner | None:
     return LinkOwner("udev", file, link, f"no network manager claims it; it is {kind}, and {reads}")
 
 
-_IN_TURN: Final[tuple[Callable[[Host, str], LinkOwner | Missing | None], ...]] = (
+_IN_TURN: tuple[Callable[[Host, str], LinkOwner | Missing | None], ...] = (
     read_network_manager_owner,
     read_networkd_owner,
     read_ifupdown_owner,

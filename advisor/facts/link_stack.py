@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
 if TYPE_CHECKING:
     from advisor.facts.links import Link
 
-IPOIB_DATAGRAM_MTU: Final = 4092
+IPOIB_DATAGRAM_MTU = 4092
 """The most that IPoIB takes in datagram mode: an InfiniBand MTU of 4096 less its header (kernel: ipoib.h)."""
-_DRIVER_MTU: Final = {"gve": 8896}
+_DRIVER_MTU = {"gve": 8896}
 """Drivers with a known largest MTU, where the kernel reports none."""
 
 
@@ -28,15 +28,15 @@ class Keeper(msgspec.Struct, frozen=True):
     change: str
 
 
-_OVS: Final = Keeper("Open vSwitch", "ovs-vsctl set Interface {link} mtu_request={mtu}")
-_CNI: Final = Keeper("the container network (CNI)", "the MTU in the configuration of the CNI plugin, on every node")
-_DOCKER: Final = Keeper("Docker or Podman", "the MTU of its network: --opt com.docker.network.driver.mtu or mtu")
-_LIBVIRT: Final = Keeper("libvirt", "<mtu size='{mtu}'/> in the network or in the guest's interface")
-_LXD: Final = Keeper("LXD or Incus", "bridge.mtu of its network")
-_GUEST: Final = Keeper("a guest of this host", "the MTU in the guest's definition, and inside the guest")
+_OVS = Keeper("Open vSwitch", "ovs-vsctl set Interface {link} mtu_request={mtu}")
+_CNI = Keeper("the container network (CNI)", "the MTU in the configuration of the CNI plugin, on every node")
+_DOCKER = Keeper("Docker or Podman", "the MTU of its network: --opt com.docker.network.driver.mtu or mtu")
+_LIBVIRT = Keeper("libvirt", "<mtu size='{mtu}'/> in the network or in the guest's interface")
+_LXD = Keeper("LXD or Incus", "bridge.mtu of its network")
+_GUEST = Keeper("a guest of this host", "the MTU in the guest's definition, and inside the guest")
 
 # Name of the link, its kind (an empty set for any), the program.
-_KEEPERS: Final[tuple[tuple[str, frozenset[str], Keeper], ...]] = (
+_KEEPERS: tuple[tuple[str, frozenset[str], Keeper], ...] = (
     (r"", frozenset({"openvswitch"}), _OVS),
     (r"(vxlan|genev|gre|erspan|gtp)_sys(_\d+)?|ovs-\w+|br-(int|tun)", frozenset(), _OVS),
     (
@@ -55,9 +55,9 @@ _KEEPERS: Final[tuple[tuple[str, frozenset[str], Keeper], ...]] = (
     (r"(lxd|lxc|incus)br\d+", frozenset(), _LXD),
     (r"tap\d+i\d+|fw(br|pr|ln)\d+[pi]\d+|(tap|qvo|qvb|qbr)[0-9a-f]{8}-[0-9a-f]{2}|vif\d+\.\d+", frozenset(), _GUEST),
 )
-_GUESTS: Final = frozenset({"tap", "macvtap", "vhost"})
+_GUESTS = frozenset({"tap", "macvtap", "vhost"})
 
-_OVERHEADS: Final[Mapping[str, tuple[int, int]]] = {
+_OVERHEADS: Mapping[str, tuple[int, int]] = {
     "vxlan": (50, 70),
     "geneve": (50, 70),
     "gretap": (38, 58),
@@ -71,7 +71,7 @@ _OVERHEADS: Final[Mapping[str, tuple[int, int]]] = {
     "macsec": (32, 32),
 }
 """What each kind adds to a packet of its own at least, over IPv4 and over IPv6, in bytes."""
-ENCAPSULATIONS: Final = frozenset(_OVERHEADS)
+ENCAPSULATIONS = frozenset(_OVERHEADS)
 
 
 def ports_of(link: Link, links: Mapping[str, Link]) -> tuple[Link, ...]:
@@ -113,7 +113,7 @@ def overhead_bytes(link: Link) -> int:
     return v6 if any(":" in end for end in ends) else v4
 
 
-_ENDS: Final = frozenset({"local", "remote", "group"})
+_ENDS = frozenset({"local", "remote", "group"})
 
 
 def underlays(link: Link, links: Mapping[str, Link]) -> tuple[Link, ...]:

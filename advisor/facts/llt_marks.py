@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
 
 import msgspec
 
@@ -16,11 +15,11 @@ from advisor.facts.llt import Llttab
 from advisor.facts.rare_subjects import LLTTAB
 from advisor.host.lltconfig_text import FLOW_ALIASES
 
-HIGH_WATER_MARKS: Final = ("highwater", "rporthighwater")
-KNOWN_DEFAULTS: Final = frozenset({200, 1000})
+HIGH_WATER_MARKS = ("highwater", "rporthighwater")
+KNOWN_DEFAULTS = frozenset({200, 1000})
 """In packets, of both marks: the manuals of 7.0 to 7.4, and what 7.4.2 prints."""
-_DOUBLED: Final = frozenset(2 * one for one in KNOWN_DEFAULTS)
-_KNOWN_TEXT: Final = " and ".join(f"{one:,}" for one in sorted(KNOWN_DEFAULTS))
+_DOUBLED = frozenset(2 * one for one in KNOWN_DEFAULTS)
+_KNOWN_TEXT = " and ".join(f"{one:,}" for one in sorted(KNOWN_DEFAULTS))
 
 
 class MarkDefault(msgspec.Struct, frozen=True):

@@ -6,7 +6,6 @@ Source: dmidecode(8), type 17; System Management BIOS reference specification, M
 from __future__ import annotations
 
 import re
-from typing import Final
 
 import msgspec
 
@@ -14,12 +13,12 @@ from advisor.facts.printable import printable
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing, lazy_regex
 
-DMIDECODE: Final = ("dmidecode", "--quiet", "--type", "17")
-_SIZE: Final = lazy_regex(r"([0-9]{1,9}) ([MGT])B", re.ASCII)
-_SPEED: Final = lazy_regex(r"([0-9]{1,6}) MT/s", re.ASCII)
-_UNITS: Final = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_MAX_SLOTS: Final = 512
-_WANTED: Final = frozenset(
+DMIDECODE = ("dmidecode", "--quiet", "--type", "17")
+_SIZE = lazy_regex(r"([0-9]{1,9}) ([MGT])B", re.ASCII)
+_SPEED = lazy_regex(r"([0-9]{1,6}) MT/s", re.ASCII)
+_UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_MAX_SLOTS = 512
+_WANTED = frozenset(
     {*("Size", "Locator", "Bank Locator", "Speed", "Configured Memory Speed", "Configured Clock Speed", "Type")}
 )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from advisor.facts.link_claim import LinkOwner
@@ -11,9 +9,9 @@ from advisor.facts.yaml_tree import as_mapping, as_scalar, child, compose, desce
 from advisor.host import Host, Missing, lazy_regex
 
 # A file hides its namesakes in the directories after its own.
-_DIRECTORIES: Final = ("/run/netplan", "/etc/netplan", "/lib/netplan", "/usr/lib/netplan")
-_OF_DEVICES: Final = lazy_regex(r"[a-z]+(-[a-z]+)*")
-_NO_DEVICES: Final = frozenset({"version", "renderer", "openvswitch"})
+_DIRECTORIES = ("/run/netplan", "/etc/netplan", "/lib/netplan", "/usr/lib/netplan")
+_OF_DEVICES = lazy_regex(r"[a-z]+(-[a-z]+)*")
+_NO_DEVICES = frozenset({"version", "renderer", "openvswitch"})
 
 
 class Definition(msgspec.Struct, frozen=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Final
 from urllib.parse import unquote
 
 import msgspec
@@ -15,16 +14,16 @@ from advisor.facts.netplan import netplan_owner
 from advisor.facts.sysconfig import NETWORK_SCRIPTS, find_ifcfg
 from advisor.host import Host, Missing, lazy_regex
 
-UNIT: Final = "NetworkManager.service"
-KEYFILES: Final = "/etc/NetworkManager/system-connections"
-VENDOR_KEYFILES: Final = "/usr/lib/NetworkManager/system-connections"
-_VOLATILE_KEYFILES: Final = "/run/NetworkManager/system-connections"
-_DEVICES: Final = "/run/NetworkManager/devices"
+UNIT = "NetworkManager.service"
+KEYFILES = "/etc/NetworkManager/system-connections"
+VENDOR_KEYFILES = "/usr/lib/NetworkManager/system-connections"
+_VOLATILE_KEYFILES = "/run/NetworkManager/system-connections"
+_DEVICES = "/run/NetworkManager/devices"
 # Of several profiles with one UUID, NetworkManager takes that of the first directory.
-_DIRECTORIES: Final = (_VOLATILE_KEYFILES, KEYFILES, VENDOR_KEYFILES)
-_LEFT_BEHIND: Final = lazy_regex(r"\..*|.*(~|\.bak|\.rpm(new|save|orig)|\.dpkg-\w+|\.sw.)")
-_OF_NETPLAN: Final = lazy_regex(rf"{_VOLATILE_KEYFILES}/netplan-(.+)\.nmconnection")
-_TRUE: Final = frozenset({"true", "1"})
+_DIRECTORIES = (_VOLATILE_KEYFILES, KEYFILES, VENDOR_KEYFILES)
+_LEFT_BEHIND = lazy_regex(r"\..*|.*(~|\.bak|\.rpm(new|save|orig)|\.dpkg-\w+|\.sw.)")
+_OF_NETPLAN = lazy_regex(rf"{_VOLATILE_KEYFILES}/netplan-(.+)\.nmconnection")
+_TRUE = frozenset({"true", "1"})
 
 
 class ConnectionProfile(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ themselves in mountinfo. Disks: the transport of SCSI (iscsi) and of NVMe contro
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 Kind = Literal["iscsi", "iscsi-target", "nvme", "nfs", "cifs", "beegfs", "ceph", "lustre", "glusterfs"]
 Protocol = Literal["tcp", "udp", "rdma"]
 
-MAX_LISTED: Final = 512
+MAX_LISTED = 512
 """Mounts and disks that are kept: a host has a few dozen at most."""
-_MAX_TEXT: Final = 200
+_MAX_TEXT = 200
 
-_MOUNTS: Final[Mapping[str, Kind]] = {
+_MOUNTS: Mapping[str, Kind] = {
     **{"nfs": "nfs", "nfs4": "nfs", "cifs": "cifs", "smb3": "cifs", "beegfs": "beegfs", "ceph": "ceph"},
     **{"fuse.ceph": "ceph", "lustre": "lustre", "glusterfs": "glusterfs", "fuse.glusterfs": "glusterfs"},
 }
-_PROTOCOLS: Final[Mapping[str, Protocol]] = {
+_PROTOCOLS: Mapping[str, Protocol] = {
     **{"tcp": "tcp", "tcp6": "tcp", "udp": "udp", "udp6": "udp", "rdma": "rdma", "rdma6": "rdma"}
 }
 # What speaks TCP where its options say nothing else; BeeGFS and Lustre choose between TCP and RDMA by themselves.
-_BY_DEFAULT: Final[Mapping[Kind, Protocol]] = {"nfs": "tcp", "cifs": "tcp", "ceph": "tcp", "glusterfs": "tcp"}
+_BY_DEFAULT: Mapping[Kind, Protocol] = {"nfs": "tcp", "cifs": "tcp", "ceph": "tcp", "glusterfs": "tcp"}
 
 
 class NetworkStorage(msgspec.Struct, frozen=True):

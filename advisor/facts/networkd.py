@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
 import msgspec
 
@@ -12,16 +11,16 @@ from advisor.facts.link_claim import LinkOwner, is_stopped, link_index, others_w
 from advisor.facts.netplan import netplan_owner
 from advisor.host import Host, Missing, lazy_regex
 
-_LINKS: Final = "/run/systemd/netif/links"
+_LINKS = "/run/systemd/netif/links"
 # What is found in an earlier one hides its namesakes in later ones.
-_DIRECTORIES: Final = (
+_DIRECTORIES = (
     "/etc/systemd/network",
     "/run/systemd/network",
     "/usr/local/lib/systemd/network",
     "/usr/lib/systemd/network",
 )
-_OF_NETPLAN: Final = lazy_regex(r"/run/systemd/network/10-netplan-(.+)\.network")
-_TRUE: Final = frozenset({"1", "yes", "y", "true", "t", "on"})
+_OF_NETPLAN = lazy_regex(r"/run/systemd/network/10-netplan-(.+)\.network")
+_TRUE = frozenset({"1", "yes", "y", "true", "t", "on"})
 
 
 class NetworkMtu(msgspec.Struct, frozen=True):

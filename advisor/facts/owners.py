@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
 import msgspec
 
@@ -11,9 +10,9 @@ from advisor.facts.link_claim import is_plain, is_stopped
 from advisor.host import Host, Missing, is_count
 from advisor.host.patterns import lazy_regex
 
-GOOGLE_CONFIG: Final = "/etc/default/instance_configs.cfg"
-SETTING: Final = lazy_regex(r"(?m)^[ \t]*([\w.]+)[ \t]*[=:][ \t]*([^\s#;]+)")
-OFF: Final = ("false", "no", "off", "0")
+GOOGLE_CONFIG = "/etc/default/instance_configs.cfg"
+SETTING = lazy_regex(r"(?m)^[ \t]*([\w.]+)[ \t]*[=:][ \t]*([^\s#;]+)")
+OFF = ("false", "no", "off", "0")
 
 
 class Owners(msgspec.Struct, frozen=True):

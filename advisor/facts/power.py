@@ -7,7 +7,6 @@ thermal_throttle). Governor and energy preference are in `advisor.facts.frequenc
 from __future__ import annotations
 
 import re
-from typing import Final
 
 import msgspec
 
@@ -15,13 +14,13 @@ from advisor.facts.block import clean
 from advisor.host import Host, Missing, is_count, lazy_regex
 from advisor.host.missing import ABSENT
 
-_CPUS: Final = "/sys/devices/system/cpu"
-_CLOCKS: Final = "/sys/devices/system/clocksource/clocksource0"
-_WORD: Final = lazy_regex(r"[A-Za-z0-9_.:-]{1,40}", re.ASCII)
-_MAX_STATES: Final = 32
-WAKEUP_LIMIT: Final = ("od", "-A", "n", "-t", "d4", "/dev/cpu_dma_latency")
+_CPUS = "/sys/devices/system/cpu"
+_CLOCKS = "/sys/devices/system/clocksource/clocksource0"
+_WORD = lazy_regex(r"[A-Za-z0-9_.:-]{1,40}", re.ASCII)
+_MAX_STATES = 32
+WAKEUP_LIMIT = ("od", "-A", "n", "-t", "d4", "/dev/cpu_dma_latency")
 """As the tunable pm-qos:cpu_dma_latency reads it."""
-_NO_LIMIT: Final = 2_000_000_000
+_NO_LIMIT = 2_000_000_000
 
 
 class IdleState(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 
@@ -22,11 +22,11 @@ from advisor.facts.purchase import PurchasedFigures
 from advisor.facts.software import StorageSoftware
 from advisor.facts.zfs import ZfsPool
 
-_RARE: Final = (
+_RARE = (
     *(Array, Beegfs, Controller, EncryptedDevice, FcPort, InfoScale, Iris, Iscsi, Llt, MemoryModule, PathLoad),
     *(PurchasedFigures, StorageSoftware, ZfsPool),
 )
-RARE_TYPES: Final[dict[str, type[msgspec.Struct]]] = {record.__name__: record for record in _RARE}
+RARE_TYPES: dict[str, type[msgspec.Struct]] = {record.__name__: record for record in _RARE}
 """The records of rare subjects by name: a scan does not load them for a host without the subject."""
 
 

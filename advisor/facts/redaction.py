@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from advisor.host.patterns import lazy_regex
 
-REDACTED: Final = b"redacted"
+REDACTED = b"redacted"
 
 # Where network managers, iSCSI, BeeGFS and PostgreSQL (primary_conninfo) keep passwords and keys among what a plan
 # has to know.
-_HOLDING_SECRETS: Final = lazy_regex(
+_HOLDING_SECRETS = lazy_regex(
     r"/(etc|run|lib|usr/lib)/(NetworkManager|netplan)/.*|/etc/(network|iscsi|beegfs)/.*"
     r"|/etc/sysconfig/network(-scripts)?/.*|/var/lib/iscsi/.*|/etc/postgresql/.*"
 )
 # What may be a script, a unit, a table of cron, or the configuration of a program that sets values.
-_OF_WRITERS: Final = lazy_regex(
+_OF_WRITERS = lazy_regex(
     r"/(etc|var/spool/cron|usr/local|opt|root|srv|home|sbin|usr/sbin|var/lib/(kubelet|openvswitch))/.*"
 )
-_CERTAIN: Final = (
+_CERTAIN = (
     rb"[\w.-]*(?:pass(?:word|wd|phrase)(?:-?all|_in)?|psk|secret|pin"
     rb"|(?:pre-?shared|private|wep|wireless)[_-]?key[\d_]*)"
 )
-_LIKELY: Final = rb"key[\d_]*|private|shared"
-_NAMED: Final = (
+_LIKELY = rb"key[\d_]*|private|shared"
+_NAMED = (
     rb"(?i)((?<![\w.-])[\"']?(?:(?:" + _CERTAIN + rb")[\"']?[ \t]*[:= \t]|(?:" + _LIKELY + rb")[\"']?[ \t]*[:=])[ \t]*)"
 )
-_IN_LINE: Final = lazy_regex(_NAMED + rb"[^\s][^\n]*")
-_IN_YAML: Final = lazy_regex(_NAMED + rb"(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s,}{\"'][^\n,}]*)")
+_IN_LINE = lazy_regex(_NAMED + rb"[^\s][^\n]*")
+_IN_YAML = lazy_regex(_NAMED + rb"(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s,}{\"'][^\n,}]*)")
 
 
 # A password of a share may hold anything but blanks, also commas: what follows one goes with it.
-_OF_MOUNTS: Final = lazy_regex(rb"(?i)((?<![\w.-])(?:pass(?:word|wd)?2?|secret|cred)=)[^\s]+")
-_OF_KERNEL: Final = lazy_regex(
-    rb"(?i)((?<!\S)(?:[^\s=]*(?:pass|secret|token|key|cred)[^\s=]*=|(?:net)?root=iscsi:))[^\s]+"
-)
+_OF_MOUNTS = lazy_regex(rb"(?i)((?<![\w.-])(?:pass(?:word|wd)?2?|secret|cred)=)[^\s]+")
+_OF_KERNEL = lazy_regex(rb"(?i)((?<!\S)(?:[^\s=]*(?:pass|secret|token|key|cred)[^\s=]*=|(?:net)?root=iscsi:))[^\s]+")
 # What is written below /sys is a setting, but for the passwords of iSCSI targets; files may be given any content.
-_OF_TMPFILES: Final = lazy_regex(rb"(?m)^(?![#\n])(?!w\S*[ \t]+/sys/(?!kernel/config/))((?:\S+[ \t]+){6})\S[^\n]*")
+_OF_TMPFILES = lazy_regex(rb"(?m)^(?![#\n])(?!w\S*[ \t]+/sys/(?!kernel/config/))((?:\S+[ \t]+){6})\S[^\n]*")
 
 
 def without_secrets(path: str, content: bytes) -> bytes:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Final
 
 from advisor.host.patterns import lazy_regex
 
-KEY: Final = "net.ipv4.ip_local_reserved_ports"
+KEY = "net.ipv4.ip_local_reserved_ports"
 # The kernel reads a number that begins with 0 to another base.
-_NUMBER: Final = "0|[1-9][0-9]{0,11}"
-_PART: Final = lazy_regex(rf"({_NUMBER})(?:-({_NUMBER}))?", re.ASCII)
+_NUMBER = "0|[1-9][0-9]{0,11}"
+_PART = lazy_regex(rf"({_NUMBER})(?:-({_NUMBER}))?", re.ASCII)
 
 
 def parse_ports(text: str) -> frozenset[int] | None:

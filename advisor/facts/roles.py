@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 from advisor.facts.kernel_services import NFSD_THREADS
 from advisor.facts.network_storage import NetworkStorage
@@ -16,12 +15,12 @@ from advisor.facts.printable import printable
 from advisor.host import Host
 from advisor.host.patterns import lazy_regex
 
-RUNNING_UNITS: Final = "/run/systemd/units"
-SLICES: Final = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
-MAX_SIGNS: Final = 8
+RUNNING_UNITS = "/run/systemd/units"
+SLICES = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
+MAX_SIGNS = 8
 
 # Software collections of RHEL 7 put their own name before the unit's (rh-postgresql10-postgresql, httpd24-httpd).
-_SCL: Final = r"(?:(?:rh-[a-z]+|[a-z]+)[0-9]+-)?"
+_SCL = r"(?:(?:rh-[a-z]+|[a-z]+)[0-9]+-)?"
 
 
 def _units(names: str, others: str = "") -> re.Pattern[str]:
@@ -29,7 +28,7 @@ def _units(names: str, others: str = "") -> re.Pattern[str]:
     return lazy_regex(rf"{_SCL}(?:{names})(?:@.+)?\.service" + (f"|{others}" if others else ""))
 
 
-ROLES: Final[Mapping[str, re.Pattern[str]]] = {
+ROLES: Mapping[str, re.Pattern[str]] = {
     # EnterpriseDB: edb-as-16, edb-as@16-main; Postgres Pro: postgrespro-std-16.
     "postgresql": _units(
         r"postgresql(?:-?[0-9.]+)?|patroni|edb-as(?:-[0-9.]+)?|postgrespro-(?:std|ent|1c)-[0-9.]+|pgautofailover",
@@ -59,7 +58,7 @@ ROLES: Final[Mapping[str, re.Pattern[str]]] = {
     ),
 }
 """The units that show each role, by the name of its profile."""
-NFS_CLIENT: Final = "nfs-client"
+NFS_CLIENT = "nfs-client"
 """The role that is seen by its mounts."""
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
 import msgspec
 
 from advisor.host.patterns import lazy_regex
 
-_SETTING: Final = lazy_regex(r"([\w.+-]+)\s*([<=>]{1,2})\s*(.*)")
-REMINDER: Final = "reminder"
-_VERSION_KEYS: Final = ("VERSION", "DATE", "DESCRIPTION", "REFERENCES")
-SECTIONS: Final = frozenset(
+_SETTING = lazy_regex(r"([\w.+-]+)\s*([<=>]{1,2})\s*(.*)")
+REMINDER = "reminder"
+_VERSION_KEYS = ("VERSION", "DATE", "DESCRIPTION", "REFERENCES")
+SECTIONS = frozenset(
     {
         *("version", "block", "cpu", "filesystem", "grub", "limits", "login", "mem", "pagecache"),
         *("reminder", "rpm", "service", "sysctl", "sys", "vm"),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 import msgspec
 
@@ -18,7 +17,7 @@ from advisor.facts.services import Service
 from advisor.host import Host, Missing, lazy_regex
 
 _SYSTEM_MOUNTS = ("/", "/boot", "/usr", "/var", "/tmp", "/run", "/dev", "/proc", "/sys", "/home", "/etc")
-_LOG: Final = lazy_regex(r"/logs?(/|$)|\.log(\.[0-9]+)?( \(deleted\))?$")
+_LOG = lazy_regex(r"/logs?(/|$)|\.log(\.[0-9]+)?( \(deleted\))?$")
 
 
 def with_devices(host: Host, services: Iterable[Service]) -> tuple[Service, ...]:
@@ -145,10 +144,10 @@ def _is_loopback(address: str) -> bool:
     return number.endswith("7F") if len(number) == 8 else number == "0" * 24 + "01000000"
 
 
-_CEPH: Final = lazy_regex(r"ceph-osd@(\d{1,6})|ceph-([0-9a-f-]{36})@osd\.(\d{1,6})", re.ASCII)
-_CLUSTER: Final = lazy_regex(r"postgresql@(\d{1,2}(?:\.\d)?)-([\w-]{1,60})", re.ASCII)
-_VERSION: Final = lazy_regex(r"postgresql-(\d{1,2}(?:\.\d)?)", re.ASCII)
-_DATA: Final = lazy_regex(r"^[ \t]*data_directory[ \t]*=?[ \t]*'([^'\n]+)'", re.MULTILINE)
+_CEPH = lazy_regex(r"ceph-osd@(\d{1,6})|ceph-([0-9a-f-]{36})@osd\.(\d{1,6})", re.ASCII)
+_CLUSTER = lazy_regex(r"postgresql@(\d{1,2}(?:\.\d)?)-([\w-]{1,60})", re.ASCII)
+_VERSION = lazy_regex(r"postgresql-(\d{1,2}(?:\.\d)?)", re.ASCII)
+_DATA = lazy_regex(r"^[ \t]*data_directory[ \t]*=?[ \t]*'([^'\n]+)'", re.MULTILINE)
 
 
 def data_places(host: Host, unit: str) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
 
 import msgspec
 
@@ -18,14 +17,14 @@ from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing, lazy_regex
 from advisor.host.config_text import canonical, meant_by
 
-MAX_TEXT: Final = 200
+MAX_TEXT = 200
 """Characters of a value that are kept; more would be no setting of these kinds."""
 
-AFFINITY_SCRIPT: Final = "sets interrupts"
+AFFINITY_SCRIPT = "sets interrupts"
 """Key of a line that runs a vendor's script which sets the CPUs of interrupts; the value is its name."""
 
-MAX_FILE_TEXT: Final = 256 * 1024
-MAX_LINE: Final = 1024
+MAX_FILE_TEXT = 256 * 1024
+MAX_LINE = 1024
 """Characters of a file and of a line that are looked at: those of a snapshot may be made to cost time."""
 
 _UDEV_WRITE = lazy_regex(r'ATTR\{([^}"]+)\}\s*=\s*"([^"]*)"')
@@ -51,7 +50,7 @@ _LINK_OFFLOADS = frozenset({"TCPSegmentationOffload", "TCP6SegmentationOffload",
 Found = tuple[str, str, str]
 """Key, value and scope."""
 Parse = Callable[[str], Iterator[tuple[int, Found]]]
-_IRQBALANCE: Final = "/etc/systemd/system/irqbalance.service"
+_IRQBALANCE = "/etc/systemd/system/irqbalance.service"
 
 
 class SiteSetting(msgspec.Struct, frozen=True):
@@ -102,7 +101,7 @@ def parse_udev_rules(text: str) -> Iterator[tuple[int, Found]]:
         whole = ""
 
 
-_PLACE_LENGTH: Final = 200
+_PLACE_LENGTH = 200
 """Characters of the sections around a key that are kept."""
 
 
@@ -276,8 +275,8 @@ def _make_settings(path: str, found: Iterable[tuple[int, Found]]) -> Iterator[Si
             yield SiteSetting(printable(path), number, key, printable(value[:MAX_TEXT]), printable(scope[:MAX_TEXT]))
 
 
-_THP: Final = "/sys/kernel/mm/transparent_hugepage/enabled"
-_KEPT: Final = frozenset(
+_THP = "/sys/kernel/mm/transparent_hugepage/enabled"
+_KEPT = frozenset(
     {
         *("nobarrier", "barrier", "discard", "queue/scheduler", "queue/nomerges", "queue/write_cache", "elevator"),
         "queue/nr_requests",

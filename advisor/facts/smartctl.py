@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -19,13 +19,13 @@ from advisor.host.patterns import lazy_regex
 Protocol = Literal["ATA", "SCSI", "NVMe"]
 Tree = Mapping[str, object]
 
-_MAX_ATTRIBUTES: Final = 64
-_MAX_TEXT: Final = 120
-_LARGEST: Final = (1 << 64) - 1
+_MAX_ATTRIBUTES = 64
+_MAX_TEXT = 120
+_LARGEST = (1 << 64) - 1
 # What a drive without a figure of its own shows, and what no drive has.
-_MOST_SECTORS: Final = (1 << 32) - 2
-_RAW: Final = lazy_regex(r"([0-9]{1,20})(?![0-9A-Za-z.])", re.ASCII)
-_COUNTS: Final = {
+_MOST_SECTORS = (1 << 32) - 2
+_RAW = lazy_regex(r"([0-9]{1,20})(?![0-9A-Za-z.])", re.ASCII)
+_COUNTS = {
     5: ("reallocated_sectors", ("reallocat", "retired")),
     197: ("pending_sectors", ("pending",)),
     198: ("uncorrectable_sectors", ("uncorrectable",)),

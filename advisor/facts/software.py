@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
@@ -17,11 +16,11 @@ from advisor.facts.rare_subjects import CASSANDRA, CEPH, DECLUSTERED
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing, lazy_regex
 
-CASSANDRA_DATA: Final = "/var/lib/cassandra/data"
+CASSANDRA_DATA = "/var/lib/cassandra/data"
 """Taken to lie where the packages put it: the configuration may hold passwords, and is never read."""
-CEPH_CONFIG: Final = ("ceph", "--connect-timeout", "5", "config", "dump", "--format", "json")
-_CAPACITY: Final = lazy_regex(r"osd_mclock_max_capacity_iops_(hdd|ssd)")
-_MAX: Final = 4096
+CEPH_CONFIG = ("ceph", "--connect-timeout", "5", "config", "dump", "--format", "json")
+_CAPACITY = lazy_regex(r"osd_mclock_max_capacity_iops_(hdd|ssd)")
+_MAX = 4096
 
 
 class OsdCapacity(msgspec.Struct, frozen=True):

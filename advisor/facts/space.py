@@ -6,18 +6,16 @@ Source: statvfs(3); of a captured host df(1) of GNU coreutils 8.21 and later, --
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from advisor.facts.mounts import Mount, read_mounts
 from advisor.host import Host, Missing, is_count, lazy_regex
 from advisor.host.space import read_statvfs
 
-DF: Final = ("df", "--local", "--block-size=1", "--output=fstype,size,used,avail,itotal,iavail,target")
-KINDS: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "jfs", "reiserfs", "bcachefs"})
-_ROW: Final = lazy_regex(r"(\S+) +(\S+) +(\S+) +(\S+) +(\S+) +(\S+) +(/.*)")
-_MAX_ROWS: Final = 4096
+DF = ("df", "--local", "--block-size=1", "--output=fstype,size,used,avail,itotal,iavail,target")
+KINDS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "jfs", "reiserfs", "bcachefs"})
+_ROW = lazy_regex(r"(\S+) +(\S+) +(\S+) +(\S+) +(\S+) +(\S+) +(/.*)")
+_MAX_ROWS = 4096
 
 
 class Space(msgspec.Struct, frozen=True):

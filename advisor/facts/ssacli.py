@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.facts.controller import (
     MAX_CONTROLLERS,
@@ -27,16 +26,16 @@ from advisor.facts.printable import printable
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 
-_MAX_LINES: Final = 20_000
-_HEAD: Final = lazy_regex(r"(\S.{0,80}?) in Slot (\d{1,3})\b", re.ASCII)
-_STATES: Final = (
+_MAX_LINES = 20_000
+_HEAD = lazy_regex(r"(\S.{0,80}?) in Slot (\d{1,3})\b", re.ASCII)
+_STATES = (
     ("ok", "active"),
     ("interim recovery", "degraded"),
     ("recovering", "recovering"),
     ("ready for rebuild", "degraded"),
     ("failed", "failed"),
 )
-_LEVELS: Final = {"0": "raid0", "1": "raid1", "1+0": "raid10", "5": "raid5", "50": "raid50", "6": "raid6"}
+_LEVELS = {"0": "raid0", "1": "raid1", "1+0": "raid10", "5": "raid5", "50": "raid50", "6": "raid6"}
 
 Block = Mapping[str, str]
 

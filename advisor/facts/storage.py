@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from typing import Final
 
 import msgspec
 
@@ -14,7 +13,7 @@ from advisor.facts.md import Md
 from advisor.facts.mounts import Mount, mountpoints, read_mounted
 from advisor.host import Host, Missing
 
-MAX_DEPTH: Final = 64
+MAX_DEPTH = 64
 """Layers that are followed. Hosts have fewer than ten; without a bound, the time for a made-up capture grows
 with the square of its depth. What lies deeper is not known."""
 

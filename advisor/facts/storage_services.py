@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.facts.cpu import online_cpus
 from advisor.facts.cpulist import parse_list
@@ -12,15 +11,15 @@ from advisor.facts.services import Service, read_services
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing, lazy_regex
 
-LIST_RUNNING: Final = (
+LIST_RUNNING = (
     *("systemctl", "list-units", "--type=service", "--state=running"),
     *("--no-legend", "--plain", "--no-pager"),
 )
-MAX_UNITS: Final = 400
+MAX_UNITS = 400
 
-_UNIT: Final = lazy_regex(r"[\w:.\\@-]{1,255}\.service", re.ASCII)
+_UNIT = lazy_regex(r"[\w:.\\@-]{1,255}\.service", re.ASCII)
 # Units of file servers, cluster file systems, databases and volume managers, as their own packages name them.
-STORAGE_UNIT: Final = lazy_regex(
+STORAGE_UNIT = lazy_regex(
     r"(beegfs-|nfs-(server|ganesha|mountd)|ganesha|smb|nmb|ctdb|gluster|ceph-(osd|mon|mds|mgr|radosgw)|lustre|mmfs"
     r"|ocfs2|gfs2|dlm|drbd|linstor|tgt|target|nvmet|spdk|iscsi|multipathd|minio|seaweedfs|openstack-(swift|cinder)"
     r"|swift-|postgres|mysql|mariadb|mongo|cassandra|scylla|clickhouse|elasticsearch|opensearch|kafka|redis|influx"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -31,10 +31,10 @@ from advisor.host.patterns import lazy_regex
 
 Tree = Mapping[str, object]
 
-_STATES: Final = {"optl": "active", "pdgd": "degraded", "dgrd": "degraded", "ofln": "failed", "rec": "recovering"}
+_STATES = {"optl": "active", "pdgd": "degraded", "dgrd": "degraded", "ofln": "failed", "rec": "recovering"}
 # The first letters of the column Cache say what is read ahead, the last D or C whether reads are cached.
-_CACHE: Final = lazy_regex(r"(?:NR|R|ADRA)(AWB|FWB|WB|WT)[DC]?", re.ASCII)
-_POLICIES: Final[Mapping[str, WritePolicy]] = {
+_CACHE = lazy_regex(r"(?:NR|R|ADRA)(AWB|FWB|WB|WT)[DC]?", re.ASCII)
+_POLICIES: Mapping[str, WritePolicy] = {
     "WB": "write-back",
     "WT": "write-through",
     "AWB": "always-write-back",

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import Final
 
 from advisor.facts.link_claim import LinkOwner, is_stopped, link_addresses
 from advisor.host import Host, Missing, lazy_regex
 
-NETWORK_SCRIPTS: Final = "/etc/sysconfig/network-scripts"
-WICKED: Final = "/etc/sysconfig/network"
+NETWORK_SCRIPTS = "/etc/sysconfig/network-scripts"
+WICKED = "/etc/sysconfig/network"
 # What both leave aside: copies of editors and package managers.
-_LEFT_BEHIND: Final = lazy_regex(
-    r".*(~|\.(bak|old|orig|save|scpmbackup|rpm(new|save|orig)|swp|template))|ifcfg-template"
-)
-_ASSIGNMENT: Final = lazy_regex(r"[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)=(.*)", re.ASCII)
+_LEFT_BEHIND = lazy_regex(r".*(~|\.(bak|old|orig|save|scpmbackup|rpm(new|save|orig)|swp|template))|ifcfg-template")
+_ASSIGNMENT = lazy_regex(r"[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)=(.*)", re.ASCII)
 
 
 def parse_assignments(text: str) -> dict[str, str]:

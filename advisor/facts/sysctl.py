@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import Final
 
 import msgspec
 
@@ -19,12 +18,12 @@ from advisor.host.patterns import lazy_regex
 __all__ = ["KEYS", "SysctlOrigin", "SysctlSource", "named_keys", "origins", "read_sysctl", "read_sysctl_sources"]
 
 
-MAX_LINES: Final = 10_000
+MAX_LINES = 10_000
 """Settings of all files together. A file beyond it is unreadable as a whole: half of it would name a wrong winner."""
-MAX_PATTERNS: Final = 256
-_NAME_MAX: Final = 255
+MAX_PATTERNS = 256
+_NAME_MAX = 255
 # Secrets, commands to the kernel, and what changes by itself.
-_UNREAD: Final = lazy_regex(
+_UNREAD = lazy_regex(
     r".*(?:secret|_key|\.flush)|vm\.(?:drop_caches|compact_memory)"
     r"|kernel\.(?:random\..*|hostname|domainname|ns_last_pid|perf_event_max_sample_rate)"
 )

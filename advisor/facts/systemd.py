@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
 import msgspec
 
 from advisor.facts.printable import printable
 from advisor.host import Host, Missing
 
-VERSION: Final = ("systemctl", "--version")
-TIMERS: Final = ("/etc/systemd/system/timers.target.wants", "/usr/lib/systemd/system/timers.target.wants")
-NUMA_POLICY: Final = 243
+VERSION = ("systemctl", "--version")
+TIMERS = ("/etc/systemd/system/timers.target.wants", "/usr/lib/systemd/system/timers.target.wants")
+NUMA_POLICY = 243
 """The first version with NUMAPolicy= and NUMAMask= (systemd's NEWS). RHEL 8 has them in its 239."""
-CPUS_OF_NODE: Final = 244
+CPUS_OF_NODE = 244
 """The first version with CPUAffinity=numa."""
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.facts.controller import (
     MAX_CONTROLLERS,
@@ -24,7 +23,7 @@ from advisor.facts.controller import (
 from advisor.facts.printable import printable
 from advisor.host.numbers import is_count
 
-_STATES: Final = {
+_STATES = {
     "OK": "active",
     "VERIFYING": "checking",
     "VERIFY-PAUSED": "active",

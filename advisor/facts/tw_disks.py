@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -20,12 +19,12 @@ from advisor.facts.disks import Disk
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing, lazy_regex
 
-_ADDRESS: Final = lazy_regex(r"/(\d{1,5}):(\d{1,5}):(\d{1,5}):(\d{1,5})(?=/|$)", re.ASCII)
-_VENDORS: Final = frozenset({"amcc", "3ware", "lsi"})
-_MODEL: Final = lazy_regex(r"(.+?) +DISK|Logical Disk\b", re.IGNORECASE)
-_SERIALS: Final = lazy_regex(r"^E:ID_(?:SCSI_)?SERIAL(?:_SHORT)?=(\S+)$", re.MULTILINE | re.ASCII)
-_SIZE_SHARE: Final = 0.02
-_MIN_SERIAL: Final = 6
+_ADDRESS = lazy_regex(r"/(\d{1,5}):(\d{1,5}):(\d{1,5}):(\d{1,5})(?=/|$)", re.ASCII)
+_VENDORS = frozenset({"amcc", "3ware", "lsi"})
+_MODEL = lazy_regex(r"(.+?) +DISK|Logical Disk\b", re.IGNORECASE)
+_SERIALS = lazy_regex(r"^E:ID_(?:SCSI_)?SERIAL(?:_SHORT)?=(\S+)$", re.MULTILINE | re.ASCII)
+_SIZE_SHARE = 0.02
+_MIN_SERIAL = 6
 
 
 class _Place(msgspec.Struct, frozen=True):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.facts.mounts import Mount
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 
-TOOLS: Final = "/opt/VRTS/bin"
+TOOLS = "/opt/VRTS/bin"
 # By name on the search path, then where the package puts them.
-VXTUNEFS: Final = ("vxtunefs", f"{TOOLS}/vxtunefs")
-FSTYP: Final = (f"{TOOLS}/fstyp", "fstyp")
-TUNABLES: Final = (
+VXTUNEFS = ("vxtunefs", f"{TOOLS}/vxtunefs")
+FSTYP = (f"{TOOLS}/fstyp", "fstyp")
+TUNABLES = (
     *("read_pref_io", "read_nstream", "read_unit_io", "write_pref_io", "write_nstream", "write_unit_io"),
     *("discovered_direct_iosz", "max_direct_iosz", "buf_breakup_size", "max_diskq", "initial_extent_size"),
     *("max_seqio_extent_size", "qio_cache_enable", "read_ahead"),

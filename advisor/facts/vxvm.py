@@ -8,7 +8,6 @@ which nothing but its name and place is known.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -30,16 +29,16 @@ from advisor.facts.vxvm_text import (
 )
 from advisor.host import Host, Missing, lazy_regex
 
-VXPRINT: Final = ("vxprint", "-ht")
-LIST: Final = ("vxdisk", "-o", "alldgs", "list")
-LIST_NATIVE: Final = ("vxdisk", "-e", "list")
-PATHS: Final = ("vxdisk", "path")
-DMP_PATHS: Final = ("vxdmpadm", "getsubpaths")
-MAX_GROUPS: Final = 32
-_MAX_DEPTH: Final = 4
+VXPRINT = ("vxprint", "-ht")
+LIST = ("vxdisk", "-o", "alldgs", "list")
+LIST_NATIVE = ("vxdisk", "-e", "list")
+PATHS = ("vxdisk", "path")
+DMP_PATHS = ("vxdmpadm", "getsubpaths")
+MAX_GROUPS = 32
+_MAX_DEPTH = 4
 
-_NODE: Final = lazy_regex(r"/dev/vx/r?dsk/(?:([^/]+)/)?([^/]+)")
-QUEUE_ATTRIBUTES: Final = ("scheduler", "nr_requests", "read_ahead_kb", "max_sectors_kb")
+_NODE = lazy_regex(r"/dev/vx/r?dsk/(?:([^/]+)/)?([^/]+)")
+QUEUE_ATTRIBUTES = ("scheduler", "nr_requests", "read_ahead_kb", "max_sectors_kb")
 
 
 class _Place(msgspec.Struct, frozen=True):

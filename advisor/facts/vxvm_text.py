@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 import msgspec
 
 from advisor.facts.printable import printable
 from advisor.host.numbers import is_count
 
-MAX_TEXT: Final = 4 << 20
+MAX_TEXT = 4 << 20
 """Characters that are looked at: those of a snapshot may be made to cost time."""
-MAX_RECORDS: Final = 20_000
+MAX_RECORDS = 20_000
 
-_KINDS: Final = frozenset({"dg", "dm", "v", "pl", "sd", "sv", "dc", "co"})
+_KINDS = frozenset({"dg", "dm", "v", "pl", "sd", "sv", "dc", "co"})
 
 
 class Subdisk(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from advisor.host import Missing
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from yaml import MappingNode, Node, ScalarNode
 
 # No network is described by more; what is larger would take minutes to read.
-MAX_CHARACTERS: Final = 1 << 20
+MAX_CHARACTERS = 1 << 20
 
 
 def compose(text: str) -> Node | Missing | None:

@@ -5,8 +5,6 @@ Source: OpenZFS module/zfs/spa_stats.c and arc.c below /proc/spl/kstat/zfs; zpoo
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from advisor.facts.printable import printable
@@ -14,10 +12,10 @@ from advisor.facts.rare_subjects import ZFS_POOLS
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing, is_count
 
-ARC: Final = f"{ZFS_POOLS}/arcstats"
-ZPOOL: Final = ("zpool", "list", "-H", "-p", "-o", "name,health,capacity")
-_MAX_POOLS: Final = 256
-_LARGEST: Final = (1 << 64) - 1
+ARC = f"{ZFS_POOLS}/arcstats"
+ZPOOL = ("zpool", "list", "-H", "-p", "-o", "name,health,capacity")
+_MAX_POOLS = 256
+_LARGEST = (1 << 64) - 1
 
 
 class ZfsPool(msgspec.Struct, frozen=True):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-FORKS: Final = 0
+FORKS = 0
 """So many hosts at a time, unless it is asked for otherwise: 0 for what Ansible is configured to, else `OWN_FORKS`."""
 
-OWN_FORKS: Final = 20
+OWN_FORKS = 20
 """So many hosts at a time where neither ansible.cfg nor ANSIBLE_FORKS says anything."""
 
-TIMEOUT_SECONDS: Final = 180
+TIMEOUT_SECONDS = 180
 """How long one host is waited for, unless it is asked for otherwise."""
 
-MAX_SKEW_SECONDS: Final = 2.0
+MAX_SKEW_SECONDS = 2.0
 """Clocks that differ by more are reported: NTP holds them within milliseconds, a capture records whole seconds."""
 
 

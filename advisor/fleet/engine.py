@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Final, Literal
+from typing import IO, Any, Literal
 
 import msgspec
 
@@ -36,10 +36,10 @@ from advisor.host.signals import signal_group
 from advisor.host.trusted_files import make_own_directory
 
 State = Literal["ok", "unreachable", "failed", "no-root", "timeout", "lost"]
-PLAYBOOKS: Final = Path(__file__).parent / "ansible"
-_TERMINATION_SECONDS: Final = 5.0
-_MAX_LINE: Final = 65536
-_MAX_NOTES: Final = 8000
+PLAYBOOKS = Path(__file__).parent / "ansible"
+_TERMINATION_SECONDS = 5.0
+_MAX_LINE = 65536
+_MAX_NOTES = 8000
 
 Progress = Callable[[int, int, int], None]
 """Called with how many hosts are done, of how many, and how many of them failed."""

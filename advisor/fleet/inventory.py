@@ -15,7 +15,6 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
 from urllib.parse import quote
 
 import msgspec
@@ -24,9 +23,9 @@ from advisor.errors import InvalidInputError, RefusedError
 from advisor.fleet import OWN_FORKS
 from advisor.host.patterns import lazy_regex
 
-_SECONDS: Final = 300.0  # a plugin may have to ask a cloud
-_LONGEST_NAME: Final = 200  # of a quoted name and what is put behind it, a file name takes 255 bytes
-_MESSAGE_LINES: Final = 12
+_SECONDS = 300.0  # a plugin may have to ask a cloud
+_LONGEST_NAME = 200  # of a quoted name and what is put behind it, a file name takes 255 bytes
+_MESSAGE_LINES = 12
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -135,7 +134,7 @@ def read_hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
     return found
 
 
-_HINT: Final = "ansible-inventory -i INVENTORY --graph shows what Ansible makes of it"
+_HINT = "ansible-inventory -i INVENTORY --graph shows what Ansible makes of it"
 
 
 def source_words(inventory: Inventory) -> list[str]:
@@ -245,7 +244,7 @@ def _make_host(name: str, groups: tuple[str, ...], variables: object) -> Invento
     )
 
 
-_LOGIN: Final = ("host", "user", "port", "private_key_file", "args", "common_args", "extra_args")
+_LOGIN = ("host", "user", "port", "private_key_file", "args", "common_args", "extra_args")
 
 
 def _needs_ansible(known: Mapping[str, object]) -> bool:
@@ -358,7 +357,7 @@ def _run_inventory(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
         raise InvalidInputError(f"inventory: {error}") from error
 
 
-_START: Final = lazy_regex(r"^\[(?:WARNING|ERROR|DEPRECATION WARNING)\]: ?|^ERROR! ", re.MULTILINE)
+_START = lazy_regex(r"^\[(?:WARNING|ERROR|DEPRECATION WARNING)\]: ?|^ERROR! ", re.MULTILINE)
 
 
 def _first_reason(messages: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -25,25 +25,25 @@ from advisor.observe.span import CounterSpan
 
 Measure = Literal["read-wait", "write-wait", "lost", "resent", "steal", "storage-stall", "memory-stall"]
 
-MIN_PEERS: Final = 5
+MIN_PEERS = 5
 """Of fewer others nothing is said: half of them could be what is wrong."""
-MIN_REQUESTS: Final = 50
+MIN_REQUESTS = 50
 """Of one direction, by each device that is compared."""
-MIN_PACKETS: Final = 10_000
-MIN_SEGMENTS: Final = 1_000
-MIN_TIMES: Final = 2.5
+MIN_PACKETS = 10_000
+MIN_SEGMENTS = 1_000
+MIN_TIMES = 2.5
 """How many times slower than its peers a device must be, however alike these are."""
-MIN_DEVIATIONS: Final = 5.0
+MIN_DEVIATIONS = 5.0
 """Spreads from the median; Iglewicz and Hoaglin take 3.5 for a single sample of which one asks once."""
-_LEAST_SPREAD: Final = 0.1
+_LEAST_SPREAD = 0.1
 """Of a logarithm: peers that agree to a tenth say nothing of what differs by two tenths."""
-_LOADED_TIMES: Final = 2.0
+_LOADED_TIMES = 2.0
 """A device that is asked for so many times as much as its peers waits in its own queue."""
-_MOST_OF: Final = 6
+_MOST_OF = 6
 """Where more than one in so many stands out, they are a kind of their own (another role, another load) and not odd."""
-_MAD_TO_DEVIATION: Final = 1.4826
+_MAD_TO_DEVIATION = 1.4826
 
-_FLOORS: Final[Mapping[Measure, float]] = {
+_FLOORS: Mapping[Measure, float] = {
     "lost": 1e-4,
     "resent": 5e-3,
     "steal": STEAL_FROM,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -30,9 +30,9 @@ from advisor.host.trusted_files import (
     read_own_file,
 )
 
-ARCHIVE: Final = ".tar.gz"
-HEADER: Final = ".json"
-MAX_HEADER_BYTES: Final = 1 << 20
+ARCHIVE = ".tar.gz"
+HEADER = ".json"
+MAX_HEADER_BYTES = 1 << 20
 
 T = TypeVar("T")
 

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 import msgspec
 
 from advisor.host.missing import Missing
 from advisor.host.patterns import lazy_regex
 
-UNSET: Final = "(unset)"
-EMPTY: Final = "(empty)"
+UNSET = "(unset)"
+EMPTY = "(empty)"
 
-_BLANKS: Final = " \t\r"
+_BLANKS = " \t\r"
 # multipath.conf(5): a string in double quotes, a brace, or a word; text from # or ! on is a comment.
-_TOKEN: Final = lazy_regex(r'"(?P<string>[^"]*)"|(?P<brace>[{}])|(?P<word>[^ \t"{}#!]+)')
+_TOKEN = lazy_regex(r'"(?P<string>[^"]*)"|(?P<brace>[{}])|(?P<word>[^ \t"{}#!]+)')
 
 
 def canonical(value: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
@@ -18,15 +17,15 @@ from advisor.host.missing import Missing
 from advisor.host.patterns import lazy_regex
 from advisor.host.reader import Reader
 
-ATTRIBUTES: Final = ("dm/uuid", "dm/name", "md/uuid", "wwid", "device/wwid", "serial", "device/serial")
+ATTRIBUTES = ("dm/uuid", "dm/name", "md/uuid", "wwid", "device/wwid", "serial", "device/serial")
 """Files below /sys/block/DEVICE that identify it; the first one that holds anything counts."""
-PLACES: Final = ("ID_PATH", "MD_UUID")
+PLACES = ("ID_PATH", "MD_UUID")
 """Properties of udev that name a place or an array, the first one that there is counts."""
 
-_BLOCK: Final = "/sys/block"
-_GONE: Final = Missing("unreadable", "the device that it was is not there, under any name")
+_BLOCK = "/sys/block"
+_GONE = Missing("unreadable", "the device that it was is not there, under any name")
 # A path of an NVMe namespace; it shows what the namespace nvme0n1 itself shows.
-_NVME_PATH: Final = lazy_regex(r"nvme[0-9]+c[0-9]+n[0-9]+")
+_NVME_PATH = lazy_regex(r"nvme[0-9]+c[0-9]+n[0-9]+")
 
 
 class Marks(msgspec.Struct, frozen=True):

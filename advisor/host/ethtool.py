@@ -14,7 +14,7 @@ import os
 import struct
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,7 +23,7 @@ from advisor.host.missing import Missing, from_os_error
 if TYPE_CHECKING:
     from advisor.host.steps import DriverGroup
 
-SIOCETHTOOL: Final = 0x8946
+SIOCETHTOOL = 0x8946
 _GLINKSETTINGS = 0x4C
 _GDRVINFO, _GSTRINGS, _GSTATS, _GSSET_INFO, _GFEATURES, _SFEATURES = 0x03, 0x1B, 0x1D, 0x37, 0x3A, 0x3B
 _SS_STATS, _SS_FEATURES = 1, 4
@@ -44,12 +44,12 @@ class _Layout(msgspec.Struct, frozen=True):
     switches: frozenset[str] = frozenset()
 
 
-_RINGS: Final = ("rx_max", "rx_mini_max", "rx_jumbo_max", "tx_max", "rx", "rx_mini", "rx_jumbo", "tx")
-_CHANNELS: Final = ("rx_max", "tx_max", "other_max", "combined_max", "rx", "tx", "other", "combined")
-_COALESCE: Final = {"rx-usecs": 0, "rx-frames": 1, "tx-usecs": 4, "tx-frames": 5, "adaptive-rx": 9, "adaptive-tx": 10}
-_PAUSE: Final = ("autoneg", "rx", "tx")
+_RINGS = ("rx_max", "rx_mini_max", "rx_jumbo_max", "tx_max", "rx", "rx_mini", "rx_jumbo", "tx")
+_CHANNELS = ("rx_max", "tx_max", "other_max", "combined_max", "rx", "tx", "other", "combined")
+_COALESCE = {"rx-usecs": 0, "rx-frames": 1, "tx-usecs": 4, "tx-frames": 5, "adaptive-rx": 9, "adaptive-tx": 10}
+_PAUSE = ("autoneg", "rx", "tx")
 
-_LAYOUTS: Final[Mapping[DriverGroup, _Layout]] = {
+_LAYOUTS: Mapping[DriverGroup, _Layout] = {
     "rings": _Layout(0x10, 0x11, 8, {name: place for place, name in enumerate(_RINGS)}),
     "channels": _Layout(0x3C, 0x3D, 8, {name: place for place, name in enumerate(_CHANNELS)}),
     "coalesce": _Layout(0x0E, 0x0F, 22, _COALESCE, frozenset({"adaptive-rx", "adaptive-tx"})),
@@ -59,8 +59,8 @@ _LAYOUTS: Final[Mapping[DriverGroup, _Layout]] = {
 # Words of the answer about features, per block of 32.
 _CHANGEABLE, _REQUESTED, _ACTIVE = 0, 1, 2
 
-UNSUPPORTED: Final = Missing("absent", "the driver does not answer this query")
-NOT_RECORDED: Final = Missing("absent", "no recorded ethtool answer")
+UNSUPPORTED = Missing("absent", "the driver does not answer this query")
+NOT_RECORDED = Missing("absent", "no recorded ethtool answer")
 
 
 class Ethtool:
@@ -203,7 +203,7 @@ def _set_names(device: _Device, which: int) -> tuple[str, ...]:
     return tuple(strings[at : at + _STRING_BYTES].split(b"\0")[0].decode("ascii", "replace") for at in places)
 
 
-_SPEEDS: Final[tuple[tuple[int, int, int], ...]] = (
+_SPEEDS: tuple[tuple[int, int, int], ...] = (
     *((0, 1, 10), (2, 3, 100), (4, 5, 1000), (12, 12, 10_000), (15, 15, 2500), (17, 17, 1000), (18, 20, 10_000)),
     *((21, 22, 20_000), (23, 26, 40_000), (27, 30, 56_000), (31, 33, 25_000), (34, 35, 50_000), (36, 39, 100_000)),
     *((40, 40, 50_000), (41, 41, 1000), (42, 46, 10_000), (47, 47, 2500), (48, 48, 5000), (52, 56, 50_000)),
@@ -211,8 +211,8 @@ _SPEEDS: Final[tuple[tuple[int, int, int], ...]] = (
     *((80, 84, 200_000), (85, 89, 400_000), (90, 91, 100), (92, 92, 10), (93, 98, 800_000)),
 )
 """First and last bit of ETHTOOL_LINK_MODE_* and their speed in Mbit/s (include/uapi/linux/ethtool.h)."""
-_SETTINGS_BYTES: Final = 48
-_WORDS_AT: Final = 15
+_SETTINGS_BYTES = 48
+_WORDS_AT = 15
 
 
 def best_mode_mbps(supported: int, advertised: int) -> int:
@@ -246,7 +246,7 @@ def _read_statistics(device: _Device) -> Answer:
     return dict(found)
 
 
-_QUERIES: Final[dict[str, Callable[[_Device], Answer]]] = {
+_QUERIES: dict[str, Callable[[_Device], Answer]] = {
     **{group: _group_reader(group) for group in _LAYOUTS},
     "driver": _read_driver,
     "modes": _read_modes,

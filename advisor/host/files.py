@@ -11,18 +11,18 @@ import os
 import stat
 from collections.abc import Collection, Mapping
 from functools import cache, lru_cache
-from typing import Final, Protocol
+from typing import Protocol
 
 from advisor.errors import InvalidInputError
 from advisor.host.missing import ABSENT, Missing, from_os_error
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_LINKS = 40  # the kernel's own MAXSYMLINKS
-UNRECORDED: Final = "not recorded in this snapshot"
+UNRECORDED = "not recorded in this snapshot"
 """Why a file that was seen and never read cannot be read where its archive is opened."""
 
 IS_DIRECTORY = Missing("unreadable", os.strerror(errno.EISDIR))
-BYTES_OF_STEP: Final = 16
+BYTES_OF_STEP = 16
 
 
 class ReadBudget:

@@ -11,7 +11,6 @@ boot.
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.host.identity import Identity
 from advisor.host.missing import Missing
@@ -19,12 +18,12 @@ from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.host.reader import Reader
 
-DEVICES: Final = "/sys/bus/pci/devices"
-AFFINITY: Final = "/proc/irq/{}/smp_affinity_list"
-_AFFINITY_PATH: Final = lazy_regex(r"/proc/irq/([0-9]{1,9})/smp_affinity_list")
-_ODD_BYTE: Final = lazy_regex(rb"[^A-Za-z0-9_.:@,+/()-]")
+DEVICES = "/sys/bus/pci/devices"
+AFFINITY = "/proc/irq/{}/smp_affinity_list"
+_AFFINITY_PATH = lazy_regex(r"/proc/irq/([0-9]{1,9})/smp_affinity_list")
+_ODD_BYTE = lazy_regex(rb"[^A-Za-z0-9_.:@,+/()-]")
 
-FUNCTIONS: Final = """\
+FUNCTIONS = """\
 # interrupts_of DEVICE: a line NAME NUMBER for each interrupt of a PCI function that a driver has requested, by number
 interrupts_of() {
     numbers=

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Final
 
 from advisor.host.missing import Missing, from_os_error
 
-_RECORD_BYTES: Final = 8192
-_MAX_RECORDS: Final = 60_000
+_RECORD_BYTES = 8192
+_MAX_RECORDS = 60_000
 
 
 def read_kernel_log() -> str | Missing:

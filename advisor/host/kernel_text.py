@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.host.config_text import UNSET
 from advisor.host.missing import Missing
 from advisor.host.patterns import lazy_regex
 from advisor.host.text_words import split_words
 
-SET: Final = "(set)"
+SET = "(set)"
 """What a word of the kernel's command line reads that has no value."""
 
-_CHOSEN: Final = lazy_regex(r"\[([^][()]+)\]|\(([^][()]+)\)")
+_CHOSEN = lazy_regex(r"\[([^][()]+)\]|\(([^][()]+)\)")
 # A unit that has failed is one that does not run; its own journal says why it failed.
-_RUNS: Final = {"active": "active", "reloading": "active", "inactive": "inactive", "failed": "inactive"}
+_RUNS = {"active": "active", "reloading": "active", "inactive": "inactive", "failed": "inactive"}
 
 
 def choice(text: str, _: str) -> str | Missing:

@@ -6,20 +6,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from advisor.host.missing import Missing
 from advisor.host.steps import QDISC_HANDLES, DriverGroup
 from advisor.host.text_words import WHITE_SPACE, split_words
 
-NO_CPUS: Final = "none"
+NO_CPUS = "none"
 """The word for a mask without a CPU: an empty line would look like one that was not read."""
 
-DEFAULT: Final = "default"
+DEFAULT = "default"
 """Begins the line for a qdisc that the kernel attached by itself."""
 
-_INGRESS_PLACE: Final = "ffff:fff1"
-_KERNELS_OWN: Final = "0:"
+_INGRESS_PLACE = "ffff:fff1"
+_KERNELS_OWN = "0:"
 
 
 def cpulist(text: str, _: str = "") -> str | Missing:
@@ -81,8 +81,8 @@ def _qdisc_parameters(words: list[str], at: int) -> list[str]:
     return words[at + 2 :] if words[at : at + 1] == ["refcnt"] else words[at:]
 
 
-_BELOW_MAXIMUMS: Final = "Current hardware settings"
-_PRINTED: Final[Mapping[DriverGroup, Mapping[str, str]]] = {
+_BELOW_MAXIMUMS = "Current hardware settings"
+_PRINTED: Mapping[DriverGroup, Mapping[str, str]] = {
     "rings": {"rx": "RX", "rx-mini": "RX Mini", "rx-jumbo": "RX Jumbo", "tx": "TX"},
     "channels": {"rx": "RX", "tx": "TX", "other": "Other", "combined": "Combined"},
     "coalesce": {"adaptive-rx": "Adaptive RX", "adaptive-tx": "Adaptive RX"},

@@ -7,7 +7,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from advisor.errors import CommandError
 from advisor.host import ethtool as ethtool_ioctl
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MAX_TEXT_BYTES: Final = 1 << 20
+MAX_TEXT_BYTES = 1 << 20
 """The longest file that is read as text: no configuration file is as long."""
 # Those of /proc grow with the machine: interrupts by CPUs times lines, kallsyms not at all asked for.
-_MAX_PROC_BYTES: Final = 16 << 20
+_MAX_PROC_BYTES = 16 << 20
 
 EthtoolAnswers = Mapping[tuple[str, str], "ethtool_ioctl.Answer | Missing"]
 

@@ -11,7 +11,7 @@ import logging
 import os
 import socket
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from pyroute2 import IPRoute
 from pyroute2.netlink import (
@@ -126,8 +126,8 @@ def _refusal_error(what: str, error: NetlinkError | OSError) -> CommandError:
 
 
 # linux/ethtool_netlink.h: the request of each group, and number and type of the attribute of each key.
-_REQUESTS: Final[Mapping[str, int]] = {"features": 12, "rings": 16, "channels": 18, "coalesce": 20, "pause": 22}
-_ATTRIBUTES: Final[Mapping[tuple[str, str], tuple[int, str]]] = {
+_REQUESTS: Mapping[str, int] = {"features": 12, "rings": 16, "channels": 18, "coalesce": 20, "pause": 22}
+_ATTRIBUTES: Mapping[tuple[str, str], tuple[int, str]] = {
     ("rings", "rx"): (6, "uint32"),
     ("rings", "rx-mini"): (7, "uint32"),
     ("rings", "rx-jumbo"): (8, "uint32"),
@@ -146,9 +146,9 @@ _ATTRIBUTES: Final[Mapping[tuple[str, str], tuple[int, str]]] = {
     ("pause", "rx"): (3, "uint8"),
     ("pause", "tx"): (4, "uint8"),
 }
-_READ_COALESCE: Final = 19
-_WANTED_FEATURES: Final = (3, "bitset")
-_OMIT_REPLY: Final = 2
+_READ_COALESCE = 19
+_WANTED_FEATURES = (3, "bitset")
+_OMIT_REPLY = 2
 
 
 class _NoFamilyError(Exception):

@@ -7,18 +7,17 @@ sign. What a file holds is a number only if the kernel or the tool could have pr
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.host.patterns import lazy_regex
 
-_FORMS: Final = {
+_FORMS = {
     0: lazy_regex(r"-?(?:0[xX][0-9a-fA-F]{1,64}|0[oO]?[0-7]{0,64}|[1-9][0-9]{0,63})"),
     8: lazy_regex(r"-?[0-7]{1,64}"),
     16: lazy_regex(r"-?(?:0[xX])?[0-9a-fA-F]{1,64}"),
 }
-_HEXADECIMAL: Final = frozenset("0123456789abcdefABCDEF")
-_LEAST: Final = -(1 << 63)
-_MOST: Final = (1 << 64) - 1
+_HEXADECIMAL = frozenset("0123456789abcdefABCDEF")
+_LEAST = -(1 << 63)
+_MOST = (1 << 64) - 1
 
 
 def whole_number(text: str, base: int = 10) -> int | None:

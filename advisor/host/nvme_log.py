@@ -11,18 +11,17 @@ import fcntl
 import os
 import struct
 from collections.abc import Callable
-from typing import Final
 
 from advisor.host.missing import Missing, from_os_error
 
-_ADMIN_COMMAND: Final = 0xC0484E41
-_NAMESPACE_ID: Final = 0x4E40
-_GET_LOG_PAGE: Final = 0x02
-_IDENTIFY: Final = 0x06
-IDENTIFY_BYTES: Final = 4096
-_ANY_NAMESPACE: Final = 0xFFFFFFFF
-_TIMEOUT_MS: Final = 2000
-_COMMAND: Final = struct.Struct("=BBHIIIQQIIIIIIIIII")
+_ADMIN_COMMAND = 0xC0484E41
+_NAMESPACE_ID = 0x4E40
+_GET_LOG_PAGE = 0x02
+_IDENTIFY = 0x06
+IDENTIFY_BYTES = 4096
+_ANY_NAMESPACE = 0xFFFFFFFF
+_TIMEOUT_MS = 2000
+_COMMAND = struct.Struct("=BBHIIIQQIIIIIIIIII")
 
 
 def pack_command(log_page: int, length: int, address: int, namespace: int) -> bytes:

@@ -6,15 +6,14 @@ import contextlib
 import errno
 import os
 import stat
-from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import safe_open as walk
 
 # They vouch for the content, which is another one now.
-_OF_THE_CONTENT: Final = frozenset({"security.ima", "security.evm", "security.capability"})
-_ACCESS_LIST: Final = "system.posix_acl_access"
-_NAME_BYTES: Final = 240  # of 255, so that there is room for what is put around it
+_OF_THE_CONTENT = frozenset({"security.ima", "security.evm", "security.capability"})
+_ACCESS_LIST = "system.posix_acl_access"
+_NAME_BYTES = 240  # of 255, so that there is room for what is put around it
 
 
 def fixed_temporary(path: str) -> str:

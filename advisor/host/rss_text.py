@@ -10,15 +10,14 @@ it, and its size. ``templates/rollback.sh.j2`` has the same.
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.host.missing import Missing
 
-_HEADER: Final = r"RX flow hash indirection table for .* with ([0-9]+) RX ring\(s\):[ \t]*"
-_ROW: Final = r"[ \t]*[0-9]+:((?:[ \t]+[0-9]+)+)[ \t]*"
-_MAX_DIGITS: Final = 5
+_HEADER = r"RX flow hash indirection table for .* with ([0-9]+) RX ring\(s\):[ \t]*"
+_ROW = r"[ \t]*[0-9]+:((?:[ \t]+[0-9]+)+)[ \t]*"
+_MAX_DIGITS = 5
 
-NO_TABLE: Final = Missing("absent", "its driver shows no RSS indirection table")
+NO_TABLE = Missing("absent", "its driver shows no RSS indirection table")
 
 
 def indirection(text: str, _: str = "") -> str | Missing:

@@ -6,7 +6,7 @@ Apply, dry run, rollback, the rollback script and the documentation all print or
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -15,7 +15,7 @@ from advisor.host.identity import Identity
 DriverGroup = Literal["rings", "channels", "coalesce", "pause", "features"]
 
 # The option of ethtool(8) that shows a group; the one that sets it is the same letter in capitals.
-ETHTOOL_OPTIONS: Final[Mapping[DriverGroup, str]] = {
+ETHTOOL_OPTIONS: Mapping[DriverGroup, str] = {
     "rings": "-g",
     "channels": "-l",
     "coalesce": "-c",
@@ -25,7 +25,7 @@ ETHTOOL_OPTIONS: Final[Mapping[DriverGroup, str]] = {
 
 # A qdisc under its handle here was attached by us, without parameters of its own. One for each kind: the kernel does
 # not replace one kind by another under the same handle.
-QDISC_HANDLES: Final[Mapping[str, str]] = {
+QDISC_HANDLES: Mapping[str, str] = {
     "bfifo": "ad1:",
     "cake": "ad2:",
     "codel": "ad3:",

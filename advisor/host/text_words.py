@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from advisor.host.config_text import EMPTY
 from advisor.host.patterns import lazy_regex
 
-WHITE_SPACE: Final = " \t\n\r\v\f"
+WHITE_SPACE = " \t\n\r\v\f"
 """What ``[:space:]`` is in the POSIX locale."""
 
-_WORD: Final = lazy_regex(rf"[^{WHITE_SPACE}]+")
+_WORD = lazy_regex(rf"[^{WHITE_SPACE}]+")
 
 
 def split_words(text: str) -> list[str]:

@@ -16,25 +16,24 @@ import platform
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 from advisor.errors import PermissionDeniedError, RefusedError
 
-PREFIX: Final = "advisor-observe-"
-BUFFER_KIB: Final = 4096
+PREFIX = "advisor-observe-"
+BUFFER_KIB = 4096
 """Of each CPU; all together take at most `ALL_BUFFERS_KIB`."""
-ALL_BUFFERS_KIB: Final = 128 * 1024
-_LEAST_BUFFER_KIB: Final = 256
-_READ_BYTES: Final = 1 << 16
-_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
-_MOST_PAGES: Final = 2 * (BUFFER_KIB << 10) // _PAGE_BYTES
-_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+ALL_BUFFERS_KIB = 128 * 1024
+_LEAST_BUFFER_KIB = 256
+_READ_BYTES = 1 << 16
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_MOST_PAGES = 2 * (BUFFER_KIB << 10) // _PAGE_BYTES
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # The numbers of calls that came with Linux 5.2 are the same on every architecture but alpha.
 _FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432
 _CREATE, _CLOSE_ON_EXEC = 6, 1
-_CLOCKS: Final = ("mono", "global")
+_CLOCKS = ("mono", "global")
 """Clocks that are the same on each CPU, the better one first."""
-_STATS: Final = re.compile(r"^(?:overrun|commit overrun|dropped events): ([0-9]{1,19})$", re.MULTILINE | re.ASCII)
+_STATS = re.compile(r"^(?:overrun|commit overrun|dropped events): ([0-9]{1,19})$", re.MULTILINE | re.ASCII)
 
 
 class TraceInstance:

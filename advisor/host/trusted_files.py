@@ -9,14 +9,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import Final
 
 from advisor.errors import InvalidInputError, PermissionDeniedError, RefusedError
 from advisor.host import safe_open as walk
 
-DIRECTORY_MODE: Final = 0o700
-FILE_MODE: Final = 0o600
-_WRITABLE_FOR_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
+DIRECTORY_MODE = 0o700
+FILE_MODE = 0o600
+_WRITABLE_FOR_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def make_own_directory(path: str) -> None:

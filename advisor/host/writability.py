@@ -9,20 +9,19 @@ from __future__ import annotations
 import array
 import fcntl
 import os
-from typing import Final
 
 from advisor.host.device_identity import located
 from advisor.host.machine import Host
 from advisor.host.missing import Missing
 from advisor.host.steps import RunCommand, SetEthtool, SetIrqs, SetMtu, SetQdisc, SetTxqueuelen, Step, WriteFile
 
-_NOT_ALLOWED: Final = "this process may not write it, as in a container or without a capability"
-_OF_HOST: Final = "not in this network namespace: run it on the host"
+_NOT_ALLOWED = "this process may not write it, as in a container or without a capability"
+_OF_HOST = "not in this network namespace: run it on the host"
 # linux/capability.h
-_CAPABILITIES: Final = {"CAP_NET_ADMIN": 12, "CAP_SYS_MODULE": 16}
+_CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_MODULE": 16}
 # linux/fs.h: FS_IOC_GETFLAGS, FS_IMMUTABLE_FL and FS_APPEND_FL.
-_GET_FLAGS: Final = 0x80086601
-_FIXED: Final = {0x10: "immutable (chattr -i makes it writable)", 0x20: "append-only (chattr -a makes it writable)"}
+_GET_FLAGS = 0x80086601
+_FIXED = {0x10: "immutable (chattr -i makes it writable)", 0x20: "append-only (chattr -a makes it writable)"}
 
 
 def step_obstacle(host: Host, step: Step) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from advisor.errors import AdvisorError
 from advisor.facts.owners import Owners, read_owners
@@ -20,10 +20,10 @@ from advisor.tunables.kind import Writer
 if TYPE_CHECKING:
     from advisor.facts.host_facts import Facts
 
-_NAMED: Final = 4
+_NAMED = 4
 
 # The line that they write, or ask people to write, at the head of a file that they own.
-_MARKS: Final = (
+_MARKS = (
     ("Ansible", lazy_regex(rb"ansible[ _-]managed|managed by ansible", re.IGNORECASE)),
     ("Puppet", lazy_regex(rb"(managed|generated|controlled) by puppet", re.IGNORECASE)),
     ("Chef", lazy_regex(rb"(managed|generated) by chef|chef[ -]managed", re.IGNORECASE)),
@@ -31,9 +31,9 @@ _MARKS: Final = (
     ("CFEngine", lazy_regex(rb"(managed|maintained) by cfengine", re.IGNORECASE)),
     ("cloud-init", lazy_regex(rb"(generated|created) by cloud-init|disable cloud-init's", re.IGNORECASE)),
 )
-_HEAD_LINES: Final = 20
-_MOVES_INTERRUPTS: Final = frozenset({"isolated_cores", "irq_process"})
-_SYSCTL_DIRECTORIES: Final = ("/etc/sysctl.d/", "/run/sysctl.d/", "/etc/sysctl.conf")
+_HEAD_LINES = 20
+_MOVES_INTERRUPTS = frozenset({"isolated_cores", "irq_process"})
+_SYSCTL_DIRECTORIES = ("/etc/sysctl.d/", "/run/sysctl.d/", "/etc/sysctl.conf")
 
 
 def writers_beside_plan(host: Host, facts: Facts, plan: Plan) -> tuple[OtherWriter, ...]:

@@ -7,7 +7,7 @@ over: it is reported.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from advisor.facts.disks import Disk
 from advisor.facts.host_facts import Facts, scan
@@ -27,17 +27,9 @@ from advisor.tunables import parse_tunable
 T = TypeVar("T")
 K = TypeVar("K")
 
-_QUEUE: Final = (
-    "scheduler",
-    "read_ahead_kb",
-    "nr_requests",
-    "rq_affinity",
-    "nomerges",
-    "max_sectors_kb",
-    "wbt_lat_usec",
-)
-_RINGS: Final = ("rx", "tx")
-_NEAR: Final = 0.05
+_QUEUE = ("scheduler", "read_ahead_kb", "nr_requests", "rq_affinity", "nomerges", "max_sectors_kb", "wbt_lat_usec")
+_RINGS = ("rx", "tx")
+_NEAR = 0.05
 
 
 def import_host(other: Host, here: Host, mode: Mode, *, where: str) -> Imported:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 
@@ -14,10 +13,10 @@ from advisor.importers.records import Departure, ImportedSense, ImportedSetting
 from advisor.profiles.profile import ForEach, Only
 from advisor.tunables import Tunable, parse_tunable
 
-_PLACE: Final = lazy_regex(r"\{\w*\}")
-_EXAMPLES: Final = {"{disk}": "sda", "{array}": "md0", "{link}": "eth0"}
-MAX_RAW: Final = 400
-LACKS_KEY: Final = "this host has no such key now: its program and a plan pass over it"
+_PLACE = lazy_regex(r"\{\w*\}")
+_EXAMPLES = {"{disk}": "sda", "{array}": "md0", "{link}": "eth0"}
+MAX_RAW = 400
+LACKS_KEY = "this host has no such key now: its program and a plan pass over it"
 
 
 class SourceLine(msgspec.Struct, frozen=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.facts.host_facts import Facts
@@ -25,22 +24,22 @@ from advisor.importers.to_profile import profile_name
 from advisor.importers.tuned.plugin_boot import state_of
 from advisor.profiles.profile import Only
 
-WORKING: Final = "/var/lib/saptune/working/notes"
-PACKAGED: Final = "/usr/share/saptune/notes"
-EXTRA: Final = "/etc/saptune/extra"
-OVERRIDE: Final = "/etc/saptune/override"
-_SENSES: Final[Mapping[str, ImportedSense]] = {"<": "at-most", "<=": "at-most", ">": "at-least", ">=": "at-least"}
-_BLOCK: Final = {
+WORKING = "/var/lib/saptune/working/notes"
+PACKAGED = "/usr/share/saptune/notes"
+EXTRA = "/etc/saptune/extra"
+OVERRIDE = "/etc/saptune/override"
+_SENSES: Mapping[str, ImportedSense] = {"<": "at-most", "<=": "at-most", ">": "at-least", ">=": "at-least"}
+_BLOCK = {
     "IO_SCHEDULER": "scheduler",
     "NRREQ": "nr_requests",
     "READ_AHEAD_KB": "read_ahead_kb",
     "MAX_SECTORS_KB": "max_sectors_kb",
 }
-_DEVICE_TAGS: Final = ("blkvendor", "blkmodel", "blkpat")
+_DEVICE_TAGS = ("blkvendor", "blkmodel", "blkpat")
 # Tags whose value is no regular expression.
-_PLAIN_TAGS: Final = ("os", "arch", "csp", "virt", "pmu_name")
+_PLAIN_TAGS = ("os", "arch", "csp", "virt", "pmu_name")
 # How saptune names a cloud (csp.go): the first file of the firmware whose content fits one of its expressions.
-_CLOUDS: Final = (
+_CLOUDS = (
     ("chassis_asset_tag", (("azure", "7783-7084-3265-9085-8269-3286-77|MSFT AZURE VM"), ("ibmVPC", "ibmcloud"))),
     (
         "sys_vendor",
@@ -57,11 +56,11 @@ _CLOUDS: Final = (
     ("product_version", (("aws", "[aA]mazon"),)),
     ("chassis_vendor", (("ibmVPC", "IBM:Cloud Compute Server 1\\.0:"),)),
 )
-_CONTAINERS: Final = frozenset({"docker", "podman", "lxc", "systemd-nspawn", "openvz", "rkt", "wsl", "container-other"})
-_CPUS: Final = "/sys/devices/system/cpu"
-_BIAS: Final = {"performance": "0", "normal": "6", "powersave": "15"}
+_CONTAINERS = frozenset({"docker", "podman", "lxc", "systemd-nspawn", "openvz", "rkt", "wsl", "container-other"})
+_CPUS = "/sys/devices/system/cpu"
+_BIAS = {"performance": "0", "normal": "6", "powersave": "15"}
 # What saptune checks, or does with a program of its own.
-_BY_HAND: Final = {
+_BY_HAND = {
     "filesystem": "saptune only checks options of mounts: /etc/fstab",
     "limits": "limits of login sessions: a file in /etc/security/limits.d",
     "login": "limits of users' slices: /etc/systemd/logind.conf.d",
@@ -397,7 +396,7 @@ class _Judge:
         return found
 
 
-_CONVERTERS: Final[Mapping[str, Callable[[_Judge, NoteEntry, SourceLine], list[ImportedSetting]]]] = {
+_CONVERTERS: Mapping[str, Callable[[_Judge, NoteEntry, SourceLine], list[ImportedSetting]]] = {
     "sysctl": _Judge.sysctl,
     "sys": _Judge.sys,
     "vm": _Judge.vm,

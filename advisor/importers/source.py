@@ -6,7 +6,7 @@ import os.path
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -17,7 +17,7 @@ from advisor.host.input_files import open_given
 from advisor.importers.records import Imported, Mode
 
 Kind = Literal["tuned", "saptune", "sysctl"]
-KINDS: Final[tuple[Kind, ...]] = ("tuned", "saptune", "sysctl")
+KINDS: tuple[Kind, ...] = ("tuned", "saptune", "sysctl")
 
 
 class ImportSource(msgspec.Struct, frozen=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
 from advisor.errors import InvalidInputError
 from advisor.facts.printable import printable
@@ -23,8 +22,8 @@ from advisor.importers.to_profile import profile_name
 from advisor.importers.tuned.differences import find_lowering
 from advisor.importers.tuned.plugin_files import match_files
 
-_MAX_FILES: Final = 500
-_MAX_KEYS: Final = 512
+_MAX_FILES = 500
+_MAX_KEYS = 512
 
 
 def import_sysctl(place: str, host: Host, mode: Mode, *, files: Host | None = None) -> Imported:
@@ -119,8 +118,8 @@ def _is_decoded(one: SysctlSource) -> bool:
     return printable(one.key) == one.key and printable(one.value) == one.value
 
 
-_UNDECODED: Final = "not UTF-8: no profile can hold it"
-_NO_FILE: Final = "not a regular file"
+_UNDECODED = "not UTF-8: no profile can hold it"
+_NO_FILE = "not a regular file"
 
 
 def _no_file_reason(files: Host, path: str, missing: Missing) -> str:
@@ -139,7 +138,7 @@ def _stray_lines(text: str, path: str, known: set[int]) -> Iterator[ImportedSett
             yield SourceLine("", "", line, path, number, written=line).ignored(_STRAY)
 
 
-_STRAY: Final = "no KEY = VALUE: sysctl(8) reports it and passes over it"
+_STRAY = "no KEY = VALUE: sysctl(8) reports it and passes over it"
 
 
 def _in_order(settings: Iterable[ImportedSetting], paths: Sequence[str]) -> tuple[ImportedSetting, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -15,8 +15,8 @@ from advisor.profiles.profile import Only, Profile, parse_profile
 from advisor.profiles.toml_text import toml_pairs
 from advisor.tunables.harm import hurts_when
 
-_NAME: Final = lazy_regex(r"[a-z0-9][a-z0-9-]{0,62}")
-MAX_WHY: Final = 240
+_NAME = lazy_regex(r"[a-z0-9][a-z0-9-]{0,62}")
+MAX_WHY = 240
 
 
 def profile_name(text: str) -> str:
@@ -83,10 +83,7 @@ def _head_lines(imported: Imported) -> list[str]:
     return [f"# {origin}.", *toml_pairs({key: value for key, value in body.items() if value})]
 
 
-_MODES: Final = {
-    "faithful": "as that program really applies it on the host of the import",
-    "intent": "as its author meant it",
-}
+_MODES = {"faithful": "as that program really applies it on the host of the import", "intent": "as its author meant it"}
 
 
 def _tunable_table(imported: Imported, one: ImportedSetting) -> dict[str, Any]:

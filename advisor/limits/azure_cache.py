@@ -10,15 +10,15 @@ Premium storage, design for high performance (disk caching).
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
 from advisor.limits.machines import table
 
 HostCaching = Literal["None", "ReadOnly", "ReadWrite"]
-LARGEST_CACHED_GIB: Final = 4095
-SOURCE: Final = (
+LARGEST_CACHED_GIB = 4095
+SOURCE = (
     "table azure-vm-cached.csv, November 2026: MicrosoftDocs/azure-docs, max cached and temp storage throughput; what "
     "counts against it: Microsoft, Virtual machine and disk performance"
 )

@@ -7,7 +7,7 @@ bytes.
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from typing import Literal, get_args
 
 import msgspec
 
@@ -16,17 +16,17 @@ from advisor.limits.machines import table
 AzureDisk = Literal[
     "Premium_LRS", "Premium_ZRS", "StandardSSD_LRS", "StandardSSD_ZRS", "Standard_LRS", "PremiumV2_LRS", "UltraSSD_LRS"
 ]
-AZURE_DISKS: Final = get_args(AzureDisk)
-MOST: Final = {"PremiumV2_LRS": (80_000, 1_200), "UltraSSD_LRS": (400_000, 10_000)}
+AZURE_DISKS = get_args(AzureDisk)
+MOST = {"PremiumV2_LRS": (80_000, 1_200), "UltraSSD_LRS": (400_000, 10_000)}
 """IOPS and MB/s of one disk at most, of the kinds that are bought by figures."""
-BY_SIZE: Final = {"PremiumV2_LRS": (500, 3_000), "UltraSSD_LRS": (1_000, 100)}
+BY_SIZE = {"PremiumV2_LRS": (500, 3_000), "UltraSSD_LRS": (1_000, 100)}
 """IOPS for each GiB at most, and the IOPS that every disk may have."""
-MB_PER_IOPS: Final = {"PremiumV2_LRS": (0.25, 125), "UltraSSD_LRS": (0.256, 1)}
+MB_PER_IOPS = {"PremiumV2_LRS": (0.25, 125), "UltraSSD_LRS": (0.256, 1)}
 """MB/s for each of its IOPS at most, and those that every disk may have."""
 """IOPS and MB/s of a disk at most, of the types that are bought by figures."""
 
-SOURCE: Final = "table azure-disks.csv, August 2026: kubernetes-sigs/azuredisk-csi-driver"
-TYPES_SOURCE: Final = "Microsoft, Azure managed disk types (learn.microsoft.com, azure/virtual-machines/disks-types)"
+SOURCE = "table azure-disks.csv, August 2026: kubernetes-sigs/azuredisk-csi-driver"
+TYPES_SOURCE = "Microsoft, Azure managed disk types (learn.microsoft.com, azure/virtual-machines/disks-types)"
 
 
 class Tier(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -13,8 +13,8 @@ from advisor.limits.host_records import Binding, Direction, HostCeiling, HostSta
 
 Part = Literal["server", "client", "other"]
 """What a host counts as: of the storage, of those who use it, or of neither."""
-_FIGURES: Final = ("read_mb_s", "write_mb_s", "read_iops", "write_iops")
-_UNKNOWN_STAGES: Final[tuple[HostStage, ...]] = ("memory", "processor")
+_FIGURES = ("read_mb_s", "write_mb_s", "read_iops", "write_iops")
+_UNKNOWN_STAGES: tuple[HostStage, ...] = ("memory", "processor")
 
 
 class ClusterHost(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
 
@@ -33,17 +33,17 @@ from advisor.limits.figures import MIB
 from advisor.limits.google_disks import BY_PURCHASE, GOOGLE_DISKS, HYPERDISKS, GoogleDisk, bought_figures
 from advisor.limits.input_file import FieldError, decoding, is_json, read_input, toml_document
 
-MAX_BYTES: Final = 16 << 20
+MAX_BYTES = 16 << 20
 
 EbsKind = Literal["gp2", "gp3", "io1", "io2", "st1", "sc1", "standard"]
 Kind = EbsKind | AzureDisk | GoogleDisk | Literal["drive"]
-KINDS: Final[tuple[str, ...]] = (*get_args(EbsKind), *AZURE_DISKS, *GOOGLE_DISKS, "drive")
+KINDS: tuple[str, ...] = (*get_args(EbsKind), *AZURE_DISKS, *GOOGLE_DISKS, "drive")
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 Count = Annotated[int, msgspec.Meta(gt=0, le=10**12)]
 Gib = Annotated[int, msgspec.Meta(gt=0, le=LARGEST_GIB)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 VolumeId = Annotated[str, msgspec.Meta(pattern=r"^vol-?[0-9a-f]{8,32}\Z")]
-_HINT: Final = "docs/limits.md describes the file; for EBS the output of aws ec2 describe-volumes will do, too"
+_HINT = "docs/limits.md describes the file; for EBS the output of aws ec2 describe-volumes will do, too"
 
 
 class DeclaredVolume(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -309,11 +309,11 @@ def _check_iops(kind: str, iops: int, gib: int, field: str) -> None:
         raise FieldError(field, f"{iops:,} take {-(-iops // each):,} GiB at least ({each:,} for each)")
 
 
-_EBS: Final = frozenset({*VOLUME_TYPES, "standard"})
-_AZURE: Final = frozenset(AZURE_DISKS)
-_GOOGLE: Final = frozenset(GOOGLE_DISKS)
-_DRIVE: Final = frozenset({"drive"})
-_ALLOWED: Final = {
+_EBS = frozenset({*VOLUME_TYPES, "standard"})
+_AZURE = frozenset(AZURE_DISKS)
+_GOOGLE = frozenset(GOOGLE_DISKS)
+_DRIVE = frozenset({"drive"})
+_ALLOWED = {
     "gib": _EBS | _AZURE | _GOOGLE,
     "tier": _AZURE,
     "iops": frozenset(MOST_IOPS) | _AZURE | _GOOGLE,

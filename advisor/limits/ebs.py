@@ -13,25 +13,25 @@ IOPS per GiB and 0.25 MiB/s per IOPS, io1 50 and io2 1,000 IOPS per GiB.
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from typing import Literal, get_args
 
 import msgspec
 
 VolumeType = Literal["gp2", "gp3", "io1", "io2", "st1", "sc1"]
-VOLUME_TYPES: Final = get_args(VolumeType)
-PROVISIONED: Final = ("io1", "io2")
+VOLUME_TYPES = get_args(VolumeType)
+PROVISIONED = ("io1", "io2")
 """The types whose IOPS an account's quota counts."""
-LARGEST_GIB: Final = 65536
-EBS_MODEL: Final = "Amazon Elastic Block Store"
+LARGEST_GIB = 65536
+EBS_MODEL = "Amazon Elastic Block Store"
 
-GUIDE: Final = "Amazon EBS user guide, volume types"
-MOST_IOPS: Final = {"gp3": 80_000, "io1": 64_000, "io2": 256_000}
-MOST_MIB_PER_S: Final = {"gp3": 2_000}
-LEAST_IOPS: Final = {"gp3": 3_000, "io1": 100, "io2": 100}
-LEAST_MIB_PER_S: Final = {"gp3": 125}
-IOPS_PER_GIB: Final = {"gp3": 500, "io1": 50, "io2": 1_000}
-IOPS_PER_MIB: Final = {"gp3": 4}
-SIZES_GIB: Final = {
+GUIDE = "Amazon EBS user guide, volume types"
+MOST_IOPS = {"gp3": 80_000, "io1": 64_000, "io2": 256_000}
+MOST_MIB_PER_S = {"gp3": 2_000}
+LEAST_IOPS = {"gp3": 3_000, "io1": 100, "io2": 100}
+LEAST_MIB_PER_S = {"gp3": 125}
+IOPS_PER_GIB = {"gp3": 500, "io1": 50, "io2": 1_000}
+IOPS_PER_MIB = {"gp3": 4}
+SIZES_GIB = {
     "gp2": (1, 16_384),
     "gp3": (1, LARGEST_GIB),
     "io1": (4, 16_384),
@@ -40,12 +40,12 @@ SIZES_GIB: Final = {
     "sc1": (125, 16_384),
     "standard": (1, 1_024),
 }
-OLD_INSTANCE_IOPS: Final = 32_000
+OLD_INSTANCE_IOPS = 32_000
 """What an instance that is not built on Nitro carries of one volume."""
-_GP2_MOST_MIB: Final = 250.0
-_GP2_SMALL_GIB: Final = 170
-_GP2_SMALL_MIB: Final = 128.0
-_COUNTED_MIB: Final = 0.25
+_GP2_MOST_MIB = 250.0
+_GP2_SMALL_GIB = 170
+_GP2_SMALL_MIB = 128.0
+_COUNTED_MIB = 0.25
 """The largest I/O that an SSD volume counts as one."""
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
 Quantity = Literal["read_mb_per_s", "write_mb_per_s", "read_iops", "write_iops"]
-QUANTITIES: Final[tuple[Quantity, ...]] = ("read_mb_per_s", "write_mb_per_s", "read_iops", "write_iops")
+QUANTITIES: tuple[Quantity, ...] = ("read_mb_per_s", "write_mb_per_s", "read_iops", "write_iops")
 
-MIB: Final = 1048576 / 1e6
+MIB = 1048576 / 1e6
 """MB in a MiB."""
 
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
-_TINY: Final = 1e-9
+_TINY = 1e-9
 
 
 class SharedPart(msgspec.Struct, frozen=True):

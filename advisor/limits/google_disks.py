@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from advisor.limits.figures import MIB, Figures
 from advisor.limits.machines import table
@@ -21,13 +21,13 @@ from advisor.limits.machines import table
 PersistentDisk = Literal["pd-standard", "pd-balanced", "pd-ssd"]
 BoughtDisk = Literal["pd-extreme", "hyperdisk-balanced", "hyperdisk-extreme", "hyperdisk-ml", "hyperdisk-throughput"]
 GoogleDisk = PersistentDisk | BoughtDisk
-BY_SIZE: Final[tuple[str, ...]] = get_args(PersistentDisk)
-BY_PURCHASE: Final[tuple[str, ...]] = get_args(BoughtDisk)
-GOOGLE_DISKS: Final = (*BY_SIZE, *BY_PURCHASE)
+BY_SIZE: tuple[str, ...] = get_args(PersistentDisk)
+BY_PURCHASE: tuple[str, ...] = get_args(BoughtDisk)
+GOOGLE_DISKS = (*BY_SIZE, *BY_PURCHASE)
 
 # An NVMe disk has one model for both; over SCSI it is named.
-REMOTE_MODELS: Final = ("nvme_card-pd", "PersistentDisk")
-LOCAL_MODELS: Final = ("nvme_card", "EphemeralDisk")
+REMOTE_MODELS = ("nvme_card-pd", "PersistentDisk")
+LOCAL_MODELS = ("nvme_card", "EphemeralDisk")
 
 
 class HyperdiskType(NamedTuple):
@@ -45,7 +45,7 @@ class HyperdiskType(NamedTuple):
     """What its MiB/s bring, where IOPS are not bought."""
 
 
-HYPERDISKS: Final[Mapping[str, HyperdiskType]] = MappingProxyType(
+HYPERDISKS: Mapping[str, HyperdiskType] = MappingProxyType(
     {
         "hyperdisk-balanced": HyperdiskType(160_000, 2_400),
         "hyperdisk-extreme": HyperdiskType(350_000, 5_000, 64, 64 << 10, iops_per_gib=1_200, mib_per_iops=0.25),
@@ -53,7 +53,7 @@ HYPERDISKS: Final[Mapping[str, HyperdiskType]] = MappingProxyType(
         "hyperdisk-ml": HyperdiskType(19_200_000, 1_200_000, 4, 64 << 10, iops_per_mib=16),
     }
 )
-HYPERDISK_SOURCE: Final = "Google Compute Engine, About Hyperdisk Balanced, Extreme, Throughput and ML, November 2026"
+HYPERDISK_SOURCE = "Google Compute Engine, About Hyperdisk Balanced, Extreme, Throughput and ML, November 2026"
 
 
 def bought_figures(kind: str, iops: int | None, mib_per_s: float | None) -> tuple[float | None, float | None]:
@@ -68,7 +68,7 @@ def bought_figures(kind: str, iops: int | None, mib_per_s: float | None) -> tupl
     return iops, mib_per_s
 
 
-SOURCE: Final = (
+SOURCE = (
     "table google-disks.csv, November 2026: Google Compute Engine, About Persistent Disk performance (at most what an "
     "instance of 64 vCPUs reaches); the base of pd-balanced and pd-ssd: GoogleCloudPlatform/gcpdiag, August 2024"
 )
@@ -89,17 +89,17 @@ def carried_together(kind: str, gib: int) -> Figures:
     )
 
 
-_READ: Final = MappingProxyType(
+_READ = MappingProxyType(
     {
         "2026-09": ("September 2026", "Google Compute Engine, Persistent Disk performance limits by machine series"),
         "2024-08": ("August 2024", "GoogleCloudPlatform/gcpdiag, gcpdiag/runbook/gce/disk_performance_benchmark"),
     }
 )
 """When a row of the table was read, and where."""
-_TYPE: Final = r"([a-z][0-9]{1,2}[a-z]?)-[a-z]{3,12}-([0-9]{1,4})g?(?:-.*)?"
+_TYPE = r"([a-z][0-9]{1,2}[a-z]?)-[a-z]{3,12}-([0-9]{1,4})g?(?:-.*)?"
 """``n2-standard-8``, ``e2-custom-4-8192``, ``m3-ultramem-32``, and ``a2-highgpu-1g``, whose number is that of GPUs."""
 # Their vCPUs are shared: the figures of two vCPUs do not hold for them.
-_SHARED_CORE: Final = ("e2-micro", "e2-small", "e2-medium", "f1-micro", "g1-small")
+_SHARED_CORE = ("e2-micro", "e2-small", "e2-medium", "f1-micro", "g1-small")
 
 
 def is_machine_type(name: str) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Final
 
 import msgspec
 
@@ -37,14 +36,14 @@ from advisor.limits.storage_use import Front, physical
 from advisor.limits.wire import mb_per_s
 from advisor.rules.queries import is_virtual_machine
 
-STAGES: Final[tuple[HostStage, ...]] = ("network", "instance", "quota", "pcie", "media")
+STAGES: tuple[HostStage, ...] = ("network", "instance", "quota", "pcie", "media")
 """From the outside in: of equals, the outermost binds."""
-_MB: Final[tuple[Quantity, ...]] = ("read_mb_per_s", "write_mb_per_s")
-_IOPS: Final[tuple[Quantity, ...]] = ("read_iops", "write_iops")
-_SYSTEM: Final = frozenset({"/", "/boot", "/boot/efi", "/efi", "/usr", "/var", "/var/log", "/tmp", "/opt", "[SWAP]"})
-_ROUNDING: Final = 1 - 1e-6
-_MEMORY: Final = "the kernel reports neither the memory channels nor their speed"
-_PROCESSOR: Final = "what file systems, checksums and the network stack cost depends on the load: measure it"
+_MB: tuple[Quantity, ...] = ("read_mb_per_s", "write_mb_per_s")
+_IOPS: tuple[Quantity, ...] = ("read_iops", "write_iops")
+_SYSTEM = frozenset({"/", "/boot", "/boot/efi", "/efi", "/usr", "/var", "/var/log", "/tmp", "/opt", "[SWAP]"})
+_ROUNDING = 1 - 1e-6
+_MEMORY = "the kernel reports neither the memory channels nor their speed"
+_PROCESSOR = "what file systems, checksums and the network stack cost depends on the load: measure it"
 
 
 class DataPath(msgspec.Struct, frozen=True):
@@ -455,7 +454,7 @@ def binding_of(shares: Sequence[Share], stages: Sequence[StageSum], name: str, l
     return Binding(stage, shares[0].members, following[0], following[1], lifted, tuple(shares))
 
 
-_ADDED: Final[Mapping[HostStage, str]] = {
+_ADDED: Mapping[HostStage, str] = {
     "media": "the drives and volumes, after the arithmetic of their arrays",
     "pcie": "each PCI Express link above the drives, once",
     "instance": "what the instance carries to all its volumes together",

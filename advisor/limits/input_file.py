@@ -7,15 +7,15 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from advisor.errors import InvalidInputError, PermissionDeniedError
 from advisor.host.input_files import open_given
 
-MAX_BYTES: Final = 64 << 20
-MAX_LINE_DOTS: Final = 256
+MAX_BYTES = 64 << 20
+MAX_LINE_DOTS = 256
 """tomllib takes the square of a dotted key's length."""
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
 from advisor.host.package_data import package_data
 
-SOURCE: Final = "Amazon EC2 user guide, Amazon EBS-optimized instances, as of 2023-05-31"
-BURST_SECONDS: Final = 30 * 60.0
+SOURCE = "Amazon EC2 user guide, Amazon EBS-optimized instances, as of 2023-05-31"
+BURST_SECONDS = 30 * 60.0
 """How long an instance holds its maximum, at least once in 24 hours."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 
@@ -16,7 +16,7 @@ from advisor.limits.input_file import FieldError, decoding, read_input
 from advisor.limits.instances import BURST_SECONDS
 from advisor.limits.machines import Machine, NetworkLimits, VolumeLimits
 
-_HINT: Final = "write it with: aws ec2 describe-instance-types > FILE, or: az vm list-skus -l REGION -o json > FILE"
+_HINT = "write it with: aws ec2 describe-instance-types > FILE, or: az vm list-skus -l REGION -o json > FILE"
 Amount = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 

@@ -11,7 +11,7 @@ import csv
 import functools
 import re
 from collections.abc import Iterator, Mapping, Set
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -20,28 +20,28 @@ from advisor.limits.instances import BURST_SECONDS, find_instance, table_directo
 
 Provider = Literal["aws", "azure"]
 
-EC2_TABLE: Final = (
+EC2_TABLE = (
     "table ec2-instances.csv, August 2026: aws/karpenter-provider-aws, from DescribeInstanceTypes (EBS maximum and "
     "network baseline; no IOPS, no EBS baseline)"
 )
-AZURE_TABLE: Final = (
+AZURE_TABLE = (
     "table azure-vm-sizes.csv, August 2026: kubernetes-sigs/azuredisk-csi-driver (data disks without host caching)"
 )
-AZURE_PAGES: Final = (
+AZURE_PAGES = (
     "table azure-vm-sizes.csv, November 2026: Microsoft, pages of the sizes (MicrosoftDocs/azure-compute-docs, copies "
     "of 2024 to 2026; data disks without host caching)"
 )
-LOCAL_TABLE: Final = (
+LOCAL_TABLE = (
     "table local-nvme-measured.csv, August 2026: scylladb/scylla-machine-image, measured by ScyllaDB with iotune; no "
     "promise of the provider"
 )
-FLOW_SOURCE: Final = "EC2 user guide, instance network bandwidth"
-FLOW_MBPS: Final = 5_000
-PLACED_FLOW_MBPS: Final = 10_000
+FLOW_SOURCE = "EC2 user guide, instance network bandwidth"
+FLOW_MBPS = 5_000
+PLACED_FLOW_MBPS = 10_000
 """What one flow carries outside and inside a cluster placement group."""
 
 
-NEWER_KINDS: Final = frozenset({"PremiumV2_LRS", "UltraSSD_LRS"})
+NEWER_KINDS = frozenset({"PremiumV2_LRS", "UltraSSD_LRS"})
 """The Azure disks for which some sizes have limits of their own."""
 
 

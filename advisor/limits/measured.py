@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 
@@ -13,14 +12,14 @@ from advisor.errors import InvalidInputError
 from advisor.host.patterns import lazy_regex
 from advisor.limits.host_records import Direction, HostCeiling, MeasuredShare
 
-UNITS: Final = {
+UNITS = {
     **{"B/s": 1e-6, "kB/s": 1e-3, "MB/s": 1.0, "GB/s": 1e3, "TB/s": 1e6},
     **{"KiB/s": 1024 / 1e6, "MiB/s": 1024**2 / 1e6, "GiB/s": 1024**3 / 1e6, "TiB/s": 1024**4 / 1e6},
     **{"Mbit/s": 0.125, "Gbit/s": 125.0, "Tbit/s": 125_000.0},
 }
 """MB/s in each."""
-_FORM: Final = lazy_regex(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s?([A-Za-z]{1,4}/s)", re.ASCII)
-_HINT: Final = "as 132GB/s, or read=132GB/s,write=121GB/s"
+_FORM = lazy_regex(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s?([A-Za-z]{1,4}/s)", re.ASCII)
+_HINT = "as 132GB/s, or read=132GB/s,write=121GB/s"
 
 
 class MeasuredThroughput(msgspec.Struct, frozen=True):

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from operator import mul
-from typing import Final
 
 import msgspec
 
@@ -20,10 +19,10 @@ from advisor.limits.google_disks import GOOGLE_DISKS
 from advisor.limits.machines import LOCAL_TABLE, LocalNvme
 from advisor.limits.records import Known
 
-MAGNETIC: Final = Carried(90.0, 200.0)
-LOCAL_MODELS: Final = {"aws": "Amazon EC2 NVMe Instance Storage", "azure": "Microsoft NVMe Direct Disk"}
+MAGNETIC = Carried(90.0, 200.0)
+LOCAL_MODELS = {"aws": "Amazon EC2 NVMe Instance Storage", "azure": "Microsoft NVMe Direct Disk"}
 """How the models of local NVMe disks begin, by provider."""
-AZURE_REMOTE_MODEL: Final = "MSFT NVMe Accelerator"
+AZURE_REMOTE_MODEL = "MSFT NVMe Accelerator"
 
 
 class Medium(msgspec.Struct, frozen=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
 import msgspec
 
@@ -16,7 +15,7 @@ from advisor.limits.media import Media, bucket_of
 from advisor.limits.records import Limits, Measure, ObservedShare, PathCeiling, Rate, StoragePath
 from advisor.limits.stack import Devices
 
-_BOTH_WAYS_AT_ONCE: Final = frozenset({"network", "wire", "pcie"})
+_BOTH_WAYS_AT_ONCE = frozenset({"network", "wire", "pcie"})
 """Full duplex: reads do not take from writes."""
 
 

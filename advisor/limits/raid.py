@@ -11,18 +11,17 @@ High-Performance, Reliable Secondary Storage, ACM Computing Surveys 26, 1994).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from advisor.limits.figures import Figures, lowest, total
 
-FILE_SYSTEM_SHARE: Final = 0.01
+FILE_SYSTEM_SHARE = 0.01
 """What a file system takes for itself (Dell EMC, BeeGFS reference architecture)."""
 
-_STRIPED: Final = frozenset({"raid0", "striped"})
-_ONE_AFTER_THE_OTHER: Final = frozenset({"linear"})
-_MIRRORS: Final = frozenset({"raid1", "mirror"})
-_PARITY: Final = {"raid4": 1, "raid5": 1, "raid6": 2}
-_PENALTY: Final = {"raid5": 4, "raid6": 6}
+_STRIPED = frozenset({"raid0", "striped"})
+_ONE_AFTER_THE_OTHER = frozenset({"linear"})
+_MIRRORS = frozenset({"raid1", "mirror"})
+_PARITY = {"raid4": 1, "raid5": 1, "raid6": 2}
+_PENALTY = {"raid5": 4, "raid6": 6}
 
 
 def family_of(level: str | None) -> str | None:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Final
 
 import msgspec
 
@@ -23,7 +22,7 @@ _MOST_SHARED = 256
 _NO_MEDIUM = frozenset({"loop", "zram", "ram"})
 _IMAGES = frozenset({"squashfs", "iso9660", "erofs", "cramfs", "romfs"})
 """File systems that are only read: packages and installation media in files, of which a host may have dozens."""
-FILE_LEVEL: Final = "file"
+FILE_LEVEL = "file"
 """What lies between a loop device and the device that holds its file."""
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence, Set
-from typing import Final
 
 import msgspec
 
@@ -32,7 +31,7 @@ from advisor.rules.multipath import iscsi_maps, link_speeds, selector
 from advisor.rules.queries import is_virtual_machine
 
 NO_TYPE = "the firmware does not report the instance type: declare instance-type in --volumes FILE"
-TURNS_WORDS: Final = "round robin gives each path the same: as many times the slowest link as there are paths"
+TURNS_WORDS = "round robin gives each path the same: as many times the slowest link as there are paths"
 
 
 class StorageStages(msgspec.Struct, frozen=True):

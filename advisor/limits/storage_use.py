@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 import msgspec
 
@@ -25,7 +24,7 @@ from advisor.limits.pci_and_network import portal_links
 from advisor.reach.storage import nfs_servers
 from advisor.rules.queries import by_name, is_physical, is_up, llt_links
 
-EXPORTS: Final = "/etc/exports"
+EXPORTS = "/etc/exports"
 
 
 class RemoteFilesystem(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path as FilePath
-from typing import Final, Literal, cast
+from typing import Literal, cast
 
 import msgspec
 
@@ -38,9 +38,9 @@ from advisor.limits.storage_use import Front, RemoteFilesystem, physical
 from advisor.rules.queries import by_name, links_above
 
 Key = Literal["volumes", "instance", "raid", "mtu", "links", "speed", "stripes"]
-KEYS: Final[tuple[Key, ...]] = ("volumes", "instance", "raid", "stripes", "links", "speed", "mtu")
+KEYS: tuple[Key, ...] = ("volumes", "instance", "raid", "stripes", "links", "speed", "mtu")
 """In the order in which they are applied."""
-FORMS: Final[Mapping[Key, str]] = {
+FORMS: Mapping[Key, str] = {
     "volumes": "volumes=16xgp3:1000MB/s:16000iops, or volumes=FILE",
     "instance": "instance=r5b.24xlarge",
     "raid": "raid=raid10",
@@ -49,13 +49,13 @@ FORMS: Final[Mapping[Key, str]] = {
     "speed": "speed=100Gbit/s",
     "mtu": "mtu=9000",
 }
-LEVELS: Final = {"raid0": 1, "raid1": 2, "raid4": 3, "raid5": 3, "raid6": 4, "raid10": 2}
+LEVELS = {"raid0": 1, "raid1": 2, "raid4": 3, "raid5": 3, "raid6": 4, "raid10": 2}
 """RAID levels and the fewest members of each (md(4))."""
-MAX_VOLUMES: Final = 1024
-MAX_LINKS: Final = 64
-_DATA: Final = {"raid4": 1, "raid5": 1, "raid6": 2}
-_KINDS: Final = (*SIZES_GIB, "drive")
-_SPLIT: Final = lazy_regex(rf"(?<![,\s])[,\s]+(?=(?:[^,\s=]*:)?(?:{'|'.join(KEYS)})=)")
+MAX_VOLUMES = 1024
+MAX_LINKS = 64
+_DATA = {"raid4": 1, "raid5": 1, "raid6": 2}
+_KINDS = (*SIZES_GIB, "drive")
+_SPLIT = lazy_regex(rf"(?<![,\s])[,\s]+(?=(?:[^,\s=]*:)?(?:{'|'.join(KEYS)})=)")
 
 
 class WhatIfChange(msgspec.Struct, frozen=True):
@@ -705,7 +705,7 @@ def _join_names(names: Iterable[str], most: int = 4) -> str:
     return f"{', '.join(listed[:most])}{more}"
 
 
-_APPLY: Final[Mapping[Key, Callable[[Scene, WhatIfChange], tuple[Scene, str]]]] = {
+_APPLY: Mapping[Key, Callable[[Scene, WhatIfChange], tuple[Scene, str]]] = {
     "volumes": _change_volumes,
     "instance": _change_instance,
     "raid": _change_raid,

@@ -7,17 +7,15 @@ Architecture Specification volume 1 (local route header 8, base transport header
 
 from __future__ import annotations
 
-from typing import Final
-
-ETHERNET_SOURCE: Final = "IEEE 802.3, RFC 791, RFC 8200, RFC 9293 and RFC 7323: sizes of headers"
-INFINIBAND_SOURCE: Final = "InfiniBand Architecture Specification, volume 1: sizes of headers"
-ETHERNET_BYTES: Final = 38
-IPV4_BYTES: Final = 20
-IPV6_BYTES: Final = 40
-TCP_BYTES: Final = 20
-TIMESTAMP_BYTES: Final = 12
-INFINIBAND_BYTES: Final = 26
-INFINIBAND_MTU: Final = 4096
+ETHERNET_SOURCE = "IEEE 802.3, RFC 791, RFC 8200, RFC 9293 and RFC 7323: sizes of headers"
+INFINIBAND_SOURCE = "InfiniBand Architecture Specification, volume 1: sizes of headers"
+ETHERNET_BYTES = 38
+IPV4_BYTES = 20
+IPV6_BYTES = 40
+TCP_BYTES = 20
+TIMESTAMP_BYTES = 12
+INFINIBAND_BYTES = 26
+INFINIBAND_MTU = 4096
 """The largest MTU of the InfiniBand transport: with a smaller one even less is left."""
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.host import Host, Missing
 from advisor.observe.sample import Reading, parse_counts
 
-_WORDS: Final = {"array_state": "state", "sync_action": "sync_action"}
-_LEVELS: Final = {"degraded": "degraded", "sync_speed": "sync_kib_per_s", "mismatch_cnt": "mismatched_sectors"}
+_WORDS = {"array_state": "state", "sync_action": "sync_action"}
+_LEVELS = {"degraded": "degraded", "sync_speed": "sync_kib_per_s", "mismatch_cnt": "mismatched_sectors"}
 
 
 def parse_sync_completed(text: str) -> tuple[int, int] | None:

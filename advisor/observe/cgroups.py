@@ -11,46 +11,45 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from advisor.host import Host
 from advisor.host.patterns import lazy_regex
 from advisor.observe.pressure import parse_pressure
 from advisor.observe.sample import Reading, parse_counts, parse_named_counts
 
-MAX_CGROUPS: Final = 2000
-_TOP: Final = "/sys/fs/cgroup"
-_ATTRIBUTE: Final = lazy_regex(r"(?:cgroup|cpu|cpuset|cpuacct|io|blkio|memory|pids|hugetlb|rdma|misc|irq|dmem)\..*")
-_V1_FILES: Final = frozenset({"tasks", "notify_on_release", "release_agent"})
-_DEVICE: Final = lazy_regex(r"[0-9]{1,10}:[0-9]{1,10}")
-_CPU: Final = {
+MAX_CGROUPS = 2000
+_TOP = "/sys/fs/cgroup"
+_ATTRIBUTE = lazy_regex(r"(?:cgroup|cpu|cpuset|cpuacct|io|blkio|memory|pids|hugetlb|rdma|misc|irq|dmem)\..*")
+_V1_FILES = frozenset({"tasks", "notify_on_release", "release_agent"})
+_DEVICE = lazy_regex(r"[0-9]{1,10}:[0-9]{1,10}")
+_CPU = {
     **{"usage_usec": "cpu_usage_us", "nr_periods": "cpu_periods", "nr_throttled": "cpu_throttled_periods"},
     "throttled_usec": "cpu_throttled_us",
 }
-_MEMORY: Final = {**{"high": "memory_high", "max": "memory_max", "oom": "memory_oom", "oom_kill": "memory_oom_kill"}}
-_MEMORY_LEVELS: Final = {
+_MEMORY = {**{"high": "memory_high", "max": "memory_max", "oom": "memory_oom", "oom_kill": "memory_oom_kill"}}
+_MEMORY_LEVELS = {
     **{"file": "memory_file_bytes", "file_dirty": "memory_dirty_bytes", "file_writeback": "memory_writeback_bytes"}
 }
 """Of groups with a limit of their memory: what their writers are held by."""
-_IO: Final = {
+_IO = {
     **{"rbytes": "read_bytes", "wbytes": "write_bytes", "rios": "reads", "wios": "writes"},
     **{f"cost.{name}": f"cost_{name}_us" for name in ("usage", "wait", "indebt", "indelay")},
 }
-_IO_LEVELS: Final = {"delay_nsec": "delay_ns", "depth": "depth", "avg_lat": "latency_us"}
+_IO_LEVELS = {"delay_nsec": "delay_ns", "depth": "depth", "avg_lat": "latency_us"}
 """What holds a group back for the latency of another one."""
-_DEBUG: Final = "/sys/module/blk_cgroup/parameters/blkcg_debug_stats"
-_MAX_LINE: Final = 300
-_IO_MAX: Final = {"rbps": "read_bytes_max", "wbps": "write_bytes_max", "riops": "reads_max", "wiops": "writes_max"}
-_V1_IO: Final = {
+_DEBUG = "/sys/module/blk_cgroup/parameters/blkcg_debug_stats"
+_MAX_LINE = 300
+_IO_MAX = {"rbps": "read_bytes_max", "wbps": "write_bytes_max", "riops": "reads_max", "wiops": "writes_max"}
+_V1_IO = {
     "blkio.throttle.io_service_bytes": {"Read": "read_bytes", "Write": "write_bytes"},
     "blkio.throttle.io_serviced": {"Read": "reads", "Write": "writes"},
 }
-V1_IO_LIMITS: Final = {
+V1_IO_LIMITS = {
     **{"read_bytes_max": "blkio.throttle.read_bps_device", "write_bytes_max": "blkio.throttle.write_bps_device"},
     **{"reads_max": "blkio.throttle.read_iops_device", "writes_max": "blkio.throttle.write_iops_device"},
 }
 """Field of a limit → the file of version 1 that holds it."""
-_V1_UNLIMITED: Final = 1 << 62
+_V1_UNLIMITED = 1 << 62
 
 
 def parse_io_pairs(text: str, names: Mapping[str, str]) -> dict[str, dict[str, int]]:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import ctypes
 import time
-from typing import Final
 
 from advisor.host import Host
 from advisor.observe.sample import Reading
 
-_TIMEX_WORDS: Final = 64
+_TIMEX_WORDS = 64
 """More room than struct timex needs on any architecture."""
-_TIME_ERROR: Final = 5
+_TIME_ERROR = 5
 
 
 def read_clock(host: Host, reading: Reading) -> None:

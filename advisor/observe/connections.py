@@ -10,20 +10,20 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
 from advisor.observe.sample import LARGEST, Reading
 
-CONNECTIONS: Final = ("ss", "-tin", "state", "established")
-MAX_CONNECTIONS: Final = 200
+CONNECTIONS = ("ss", "-tin", "state", "established")
+MAX_CONNECTIONS = 200
 """Those that carried the most; a sample holds no more."""
-_COUNTERS: Final = {
+_COUNTERS = {
     **{name: name for name in ("bytes_sent", "bytes_acked", "bytes_received", "segs_out", "data_segs_out")},
     **{"busy": "busy_ms", "rwnd_limited": "rwnd_limited_ms", "sndbuf_limited": "sndbuf_limited_ms"},
 }
-_WORD: Final = re.compile(r"(?<![a-z_])([a-z_]+):([0-9][0-9./]*)(?:ms)?(?:\([0-9.]+%\))?", re.ASCII)
+_WORD = re.compile(r"(?<![a-z_])([a-z_]+):([0-9][0-9./]*)(?:ms)?(?:\([0-9.]+%\))?", re.ASCII)
 
 
 class Connection(NamedTuple):
@@ -84,4 +84,4 @@ def read_connections(host: Host, reading: Reading) -> None:
         reading.add("tcp", name, *found[name])
 
 
-_WAYS: Final = ("acked", "sent", "received")
+_WAYS = ("acked", "sent", "received")

@@ -7,24 +7,18 @@ architecture but Alpha; only their shares are used.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
 from advisor.observe.sample import Reading, parse_counts
 
-_TICKS: Final = (
+_TICKS = (
     *("user_ticks", "nice_ticks", "system_ticks", "idle_ticks", "iowait_ticks", "irq_ticks", "softirq_ticks"),
     *("steal_ticks", "guest_ticks", "guest_nice_ticks"),
 )
-_SCHEDULER: Final = {
-    "ctxt": "context_switches",
-    "intr": "interrupts",
-    "softirq": "soft_interrupts",
-    "processes": "forks",
-}
-_LEVELS: Final = {"procs_running": "running", "procs_blocked": "blocked"}
-_THROTTLE: Final = (
+_SCHEDULER = {"ctxt": "context_switches", "intr": "interrupts", "softirq": "soft_interrupts", "processes": "forks"}
+_LEVELS = {"procs_running": "running", "procs_blocked": "blocked"}
+_THROTTLE = (
     *("core_throttle_count", "core_throttle_total_time_ms", "core_power_limit_count"),
     *("package_throttle_count", "package_throttle_total_time_ms", "package_power_limit_count"),
 )

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from advisor.host import Host, Missing
 from advisor.observe.sample import Reading, parse_counts
 
-_FIELDS: Final = (
+_FIELDS = (
     *("reads", "reads_merged", "sectors_read", "read_ms", "writes", "writes_merged", "sectors_written", "write_ms"),
     *("busy_ms", "weighted_ms", "discards", "discards_merged", "sectors_discarded", "discard_ms"),
     *("flushes", "flush_ms"),
 )
 """All columns but the ninth, which is a level: requests in flight. Discards came with 4.18, flushes with 5.5."""
-_OF_PARTITION: Final = ("reads", "sectors_read", "writes", "sectors_written")
+_OF_PARTITION = ("reads", "sectors_read", "writes", "sectors_written")
 """What kernels before 2.6.25 count of a partition."""
-_IN_FLIGHT: Final = 8
-_LEAST_WORDS: Final = 11
+_IN_FLIGHT = 8
+_LEAST_WORDS = 11
 
 
 class DiskCounts(NamedTuple):

@@ -9,19 +9,18 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from typing import Final
 
 from advisor.host import Host, Missing
 from advisor.host.nvme_log import read_log_page
 from advisor.observe.sample import LARGEST, Reading
 
-LOG_PAGE: Final = 0x02
-LOG_BYTES: Final = 512
-_HEAD: Final = struct.Struct("<BHBBB")
-_MEDIA_ERRORS: Final = slice(160, 176)
-_TIMES_AT: Final = 192
-_THROTTLE_AT: Final = 216
-_KELVIN: Final = 273
+LOG_PAGE = 0x02
+LOG_BYTES = 512
+_HEAD = struct.Struct("<BHBBB")
+_MEDIA_ERRORS = slice(160, 176)
+_TIMES_AT = 192
+_THROTTLE_AT = 216
+_KELVIN = 273
 
 ReadLog = Callable[[str, int, int], bytes | Missing]
 
@@ -77,4 +76,4 @@ def read_drives(host: Host, reading: Reading, read_log: ReadLog = read_log_page)
             reading.note_missing(f"smart {name}", "no health log")
 
 
-_FABRICS: Final = frozenset({"tcp", "rdma", "fc", "loop"})
+_FABRICS = frozenset({"tcp", "rdma", "fc", "loop"})

@@ -5,8 +5,6 @@ Source: statvfs(3), df(1); OpenZFS module/zfs/spa_stats.c (/proc/spl/kstat/zfs/P
 
 from __future__ import annotations
 
-from typing import Final
-
 from advisor.facts.mounts import read_mounts
 from advisor.facts.rare_subjects import ZFS_POOLS
 from advisor.facts.space import read_spaces
@@ -14,8 +12,8 @@ from advisor.facts.zfs import ARC, parse_kstat, pool_names
 from advisor.host import Host, Missing
 from advisor.observe.sample import Reading
 
-_ARC_COUNTERS: Final = ("memory_throttle_count", "hits", "misses", "arc_no_grow")
-_ARC_LEVELS: Final = ("size", "c", "c_max")
+_ARC_COUNTERS = ("memory_throttle_count", "hits", "misses", "arc_no_grow")
+_ARC_LEVELS = ("size", "c", "c_max")
 
 
 def read_space(host: Host, reading: Reading) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.facts.dm import STATUS
 from advisor.facts.dm_text import parse_dm_lines
@@ -20,9 +19,9 @@ from advisor.host.numbers import whole_number
 from advisor.observe.cpus import read_numbers
 from advisor.observe.sample import LARGEST, Reading, parse_counts
 
-_EDAC: Final = ("ce_count", "ue_count", "ce_noinfo_count", "ue_noinfo_count")
-_SCSI: Final = ("ioerr_cnt", "iotmo_cnt", "iorequest_cnt", "iodone_cnt")
-_STOPS_AT: Final[Mapping[str, int]] = {
+_EDAC = ("ce_count", "ue_count", "ce_noinfo_count", "ue_noinfo_count")
+_SCSI = ("ioerr_cnt", "iotmo_cnt", "iorequest_cnt", "iodone_cnt")
+_STOPS_AT: Mapping[str, int] = {
     **dict.fromkeys(("local_link_integrity_errors", "excessive_buffer_overrun_errors"), 0xF),
     **dict.fromkeys(("link_error_recovery", "link_downed"), 0xFF),
     **dict.fromkeys(("port_rcv_constraint_errors", "port_xmit_constraint_errors"), 0xFF),
@@ -30,8 +29,8 @@ _STOPS_AT: Final[Mapping[str, int]] = {
     **dict.fromkeys(("port_rcv_switch_relay_errors", "port_xmit_discards", "VL15_dropped"), 0xFFFF),
     "port_xmit_wait": 0xFFFFFFFF,
 }
-_NO_COUNTER: Final = frozenset({"lifespan", "seconds_since_last_reset"})
-_SCSI_DISK: Final = re.compile(r"sd[a-z]+")
+_NO_COUNTER = frozenset({"lifespan", "seconds_since_last_reset"})
+_SCSI_DISK = re.compile(r"sd[a-z]+")
 
 
 def parse_hexadecimal(text: str) -> int | None:

@@ -8,21 +8,20 @@ kernel's own priorities are below 8.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from advisor.host import Host, Missing
 from advisor.host.kernel_log import read_kernel_log
 from advisor.host.patterns import lazy_regex
 from advisor.observe.sample import Reading
 
-_KILLED: Final = lazy_regex(
+_KILLED = lazy_regex(
     r"^[0-7],([0-9]{1,20}),[0-9]{1,20},[^;\n]{0,40};[^\n]{0,80}?"
     r"Killed process ([0-9]{1,10})(?:, UID [0-9]{1,10},)? \(([^\n]{1,40}?)\)(?: total-vm|[.,]|$)"
 )
-_GROUP: Final = lazy_regex(
+_GROUP = lazy_regex(
     r";oom-kill:constraint=[^\n]{0,2000}?,task_memcg=([^,\n]{1,1000}),task=[^\n]{0,80}?,pid=([0-9]{1,10}),"
 )
-_MAX_KILLS: Final = 64
+_MAX_KILLS = 64
 
 
 def parse_kills(text: str) -> dict[str, dict[str, str]]:

@@ -8,7 +8,6 @@ frames as mlx5, bnxt_en, ice, i40e and ixgbe give them to ``ethtool -S``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
@@ -16,34 +15,34 @@ from advisor.host.patterns import lazy_regex
 from advisor.observe.cpus import read_numbers
 from advisor.observe.sample import Reading, parse_counts
 
-_FIELDS: Final = (
+_FIELDS = (
     *("rx_bytes", "rx_packets", "rx_errors", "rx_dropped", "rx_fifo", "rx_frame", "rx_compressed", "rx_multicast"),
     *("tx_bytes", "tx_packets", "tx_errors", "tx_dropped", "tx_fifo", "collisions", "tx_carrier", "tx_compressed"),
 )
-_ERRORS: Final = (
+_ERRORS = (
     *("rx_crc_errors", "rx_frame_errors", "rx_length_errors", "rx_over_errors", "rx_fifo_errors", "rx_missed_errors"),
     *("rx_nohandler", "tx_aborted_errors", "tx_carrier_errors", "tx_fifo_errors", "tx_window_errors"),
 )
-_CARRIER: Final = ("carrier_changes", "carrier_up_count", "carrier_down_count")
-_NET: Final = "/sys/class/net"
-_PAUSING: Final = frozenset(
+_CARRIER = ("carrier_changes", "carrier_up_count", "carrier_down_count")
+_NET = "/sys/class/net"
+_PAUSING = frozenset(
     {*("mlx4_core", "mlx5_core", "bnxt_en", "ice", "i40e", "ixgbe", "qede", "cxgb4", "be2net", "ionic", "sfc", "igb")}
 )
 """Drivers of cards whose links can pause."""
-_COUNTING: Final = _PAUSING | {"vmxnet3", "ena", "enic"}
+_COUNTING = _PAUSING | {"vmxnet3", "ena", "enic"}
 """Drivers that are asked for their own counters: others have none that is read here."""
-_PAUSE: Final = lazy_regex(r"(?:(rx|tx)_.*(?:pause|xoff|pfc_ena_frames).*|.*_xoff_(rx|tx)(?:\.nic)?)")
-_RING_DROPS: Final = frozenset(
+_PAUSE = lazy_regex(r"(?:(rx|tx)_.*(?:pause|xoff|pfc_ena_frames).*|.*_xoff_(rx|tx)(?:\.nic)?)")
+_RING_DROPS = frozenset(
     {"rx_out_of_buffer", "rx_discards_phy", "rx_no_dma_resources", "port.rx_dropped", "rx_dropped.nic"}
     | {"port.rx_discards", "rx_total_discard_pkts", "pkts rx OOB", "rx_drops", "rx_no_bufs"}
 )
 """What a card dropped for want of a buffer, of which its driver adds nothing to rx_missed_errors, or did not always:
 mlx5 (Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst), ixgbe (QPRDC), i40e, ice, bnxt,
 vmxnet3 (pktsRxOutOfBuf of each queue), ena and enic."""
-_DROPS_FOR_THE_RING: Final = frozenset({"ena"})
+_DROPS_FOR_THE_RING = frozenset({"ena"})
 """Drivers whose rx_dropped is what the card dropped for want of a buffer (ena_get_stats64): older ones have no
 counter of their own for it."""
-_NO_FRAMES: Final = ("duration", "transition", "storm", "_ms", "_us")
+_NO_FRAMES = ("duration", "transition", "storm", "_ms", "_us")
 
 
 def parse_net_dev(text: str) -> dict[str, dict[str, int]]:
@@ -68,7 +67,7 @@ def read_links(host: Host, reading: Reading) -> None:
         reading.add("link", name, counters)
 
 
-MOST_SPACES: Final = 500
+MOST_SPACES = 500
 """So many other network namespaces are looked at: of more the count is no longer whole, and says enough."""
 
 

@@ -10,24 +10,24 @@ from bisect import bisect_right
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, count, pairwise
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
 from advisor.observe.requests import SECTOR_BYTES, BlockRequest
 
 Direction = Literal["read", "write"]
-DIRECTIONS: Final[tuple[Direction, ...]] = ("read", "write")
-ZONES: Final = 20
-_RECENT: Final = 64
+DIRECTIONS: tuple[Direction, ...] = ("read", "write")
+ZONES = 20
+_RECENT = 64
 """As many streams at once are distinguished: a request is in order where it begins at the end of one of them."""
-_LONG_RUN: Final = 8
-_BINS_PER_OCTAVE: Final = 8
-_PAUSE_SECONDS: Final = 0.002
-_PAUSE_GAPS: Final = 20
-_WINDOW_SECONDS: Final = 0.1
-_MAIN_THREAD: Final = 0.02
-_SERIAL: Final = 0.9
+_LONG_RUN = 8
+_BINS_PER_OCTAVE = 8
+_PAUSE_SECONDS = 0.002
+_PAUSE_GAPS = 20
+_WINDOW_SECONDS = 0.1
+_MAIN_THREAD = 0.02
+_SERIAL = 0.9
 """As large a share of all requests, at least, comes from threads that wait for each of theirs."""
 
 

@@ -9,27 +9,26 @@ fs/ext4/super.c, fs/xfs/xfs_message.c and xfs_fsops.c, fs/btrfs/messages.c; Docu
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from advisor.host import Host, Missing
 from advisor.host.kernel_log import read_kernel_log
 from advisor.host.patterns import lazy_regex
 from advisor.observe.sample import Reading
 
-_RECORD: Final = lazy_regex(r"([0-7]),([0-9]{1,20}),[0-9]{1,20},[^;\n]{0,40};([^\n]{1,400})")
-_REQUEST: Final = lazy_regex(
+_RECORD = lazy_regex(r"([0-7]),([0-9]{1,20}),[0-9]{1,20},[^;\n]{0,40};([^\n]{1,400})")
+_REQUEST = lazy_regex(
     r"(?:I/O|critical medium|timeout|protection|device offline|critical space allocation) error, dev ([\w!.-]{1,60}),"
 )
-_BUFFER: Final = lazy_regex(r"Buffer I/O error on dev(?:ice)? ([\w!.-]{1,60}),")
-_CONTROLLER: Final = lazy_regex(r"nvme (nvme[0-9]{1,5}): (?:I/O [^\n]{0,80}\btimeout,|controller is down; will reset)")
-_FILE_SYSTEM: Final = lazy_regex(
+_BUFFER = lazy_regex(r"Buffer I/O error on dev(?:ice)? ([\w!.-]{1,60}),")
+_CONTROLLER = lazy_regex(r"nvme (nvme[0-9]{1,5}): (?:I/O [^\n]{0,80}\btimeout,|controller is down; will reset)")
+_FILE_SYSTEM = lazy_regex(
     r"(?:EXT[234]-fs error \(device ([\w!.-]{1,60})\)"
     r"|XFS \(([\w!.-]{1,60})\): (?:[^\n]{0,80}?(?:Corruption|shut(?:ting)? ?down)|log I/O error)"
     r"|BTRFS (?:error|critical) \(device ([\w!.-]{1,60}))"
 )
-_REMOVABLE: Final = lazy_regex(r"fd[0-9]+|sr[0-9]+|ram[0-9]+")
+_REMOVABLE = lazy_regex(r"fd[0-9]+|sr[0-9]+|ram[0-9]+")
 """Drives without a medium fail whenever somebody looks for one."""
-MOST_ERRORS: Final = 64
+MOST_ERRORS = 64
 
 
 def parse_log_errors(text: str) -> dict[str, dict[str, str]]:

@@ -7,27 +7,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.observe.sample import Reading, parse_named_counts
 
-_COUNTERS: Final = lazy_regex(
+_COUNTERS = lazy_regex(
     r"oom_kill|pswpin|pswpout|pgpgin|pgpgout|pgmajfault|numa_.*|pgmigrate_\w+|compact_(?:stall|fail|success)|allocstall.*"
     r"|pgscan_(?:direct|kswapd|khugepaged|direct_throttle).*|pgsteal_(?:direct|kswapd).*|workingset_(?:refault|activate).*"
     r"|nr_dirtied|nr_written|nr_throttled_written|nr_vmscan_\w+|thp_fault_(?:alloc|fallback)|thp_split_p\w+|kswapd_\w+"
 )
-_LEVELS: Final = lazy_regex(r"nr_(?:dirty|writeback|dirty_threshold|dirty_background_threshold|unstable|free_pages)")
-_ZONES: Final = ("dma", "dma32", "normal", "high", "movable", "device")
-_MEMORY: Final = frozenset(
+_LEVELS = lazy_regex(r"nr_(?:dirty|writeback|dirty_threshold|dirty_background_threshold|unstable|free_pages)")
+_ZONES = ("dma", "dma32", "normal", "high", "movable", "device")
+_MEMORY = frozenset(
     {
         *("MemTotal", "MemFree", "MemAvailable", "Buffers", "Cached", "SwapTotal", "SwapFree", "Dirty", "Writeback"),
         *("Slab", "SReclaimable", "Committed_AS", "CommitLimit", "HardwareCorrupted", "AnonPages", "Shmem"),
     }
 )
-_KIB_LINE: Final = re.compile(r"^(\w+): +([0-9]{1,18}) kB$", re.MULTILINE | re.ASCII)
+_KIB_LINE = re.compile(r"^(\w+): +([0-9]{1,18}) kB$", re.MULTILINE | re.ASCII)
 
 
 def parse_vmstat(text: str) -> tuple[dict[str, int], dict[str, int]]:

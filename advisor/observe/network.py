@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from advisor.facts.counters import parse_neighbour_stat, parse_paired, parse_snmp6
 from advisor.host import Host, Missing
@@ -19,12 +18,12 @@ from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.observe.sample import LARGEST, Reading, parse_counts
 
-_LEVELS: Final = frozenset({"CurrEstab", "RtoAlgorithm", "RtoMin", "RtoMax", "MaxConn", "Forwarding", "DefaultTTL"})
+_LEVELS = frozenset({"CurrEstab", "RtoAlgorithm", "RtoMin", "RtoMax", "MaxConn", "Forwarding", "DefaultTTL"})
 """What /proc/net/snmp has besides counters."""
-_HEXADECIMAL: Final = lazy_regex(r"[0-9a-f]{1,16}", re.ASCII)
-_SOFTNET: Final = {0: "processed", 1: "dropped", 2: "squeezed", 9: "steered", 10: "flow_limited"}
-_SOFTNET_CPU: Final = 12
-_CONNTRACK: Final = ("insert_failed", "drop", "early_drop", "error", "search_restart", "chaintoolong", "clash_resolve")
+_HEXADECIMAL = lazy_regex(r"[0-9a-f]{1,16}", re.ASCII)
+_SOFTNET = {0: "processed", 1: "dropped", 2: "squeezed", 9: "steered", 10: "flow_limited"}
+_SOFTNET_CPU = 12
+_CONNTRACK = ("insert_failed", "drop", "early_drop", "error", "search_restart", "chaintoolong", "clash_resolve")
 
 
 def parse_sockstat(text: str) -> dict[str, dict[str, int]]:
@@ -136,7 +135,7 @@ def read_fragments(host: Host, reading: Reading) -> None:
         reading.add("fragments", family, counters, levels)
 
 
-_FAMILIES: Final = {"IPv4": ("arp_cache", "ipv4"), "IPv6": ("ndisc_cache", "ipv6")}
+_FAMILIES = {"IPv4": ("arp_cache", "ipv4"), "IPv6": ("ndisc_cache", "ipv6")}
 
 
 def read_neighbours(host: Host, reading: Reading) -> None:
@@ -150,8 +149,8 @@ def read_neighbours(host: Host, reading: Reading) -> None:
         reading.add("neighbour", family, None if full is None else {"full": full}, levels)
 
 
-ALL_SOCKETS: Final = ("ss", "-tan")
-PORTS_FROM: Final = 0.5
+ALL_SOCKETS = ("ss", "-tan")
+PORTS_FROM = 0.5
 """Of the range: with fewer sockets no destination can have used it up, and none of them is listed."""
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
@@ -17,12 +16,12 @@ from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 from advisor.observe.sample import Reading, parse_counts
 
-POOL_STATS: Final = "/proc/fs/nfsd/pool_stats"
-_POOL: Final = ("packets", "queued", "woken", "timed_out")
-_DEVICE: Final = lazy_regex(r"device (\S{1,300}) mounted on (.{1,300}) with fstype nfs4?(?: statvers=\S+)?$")
-_BYTES: Final = lazy_regex(r"\s+bytes:\s+([0-9 ]{10,200})$")
-_OPERATION: Final = lazy_regex(r"\s+([A-Z][A-Z0-9_]{1,40}): ([0-9 ]{10,300})$")
-_WAITED_FOR: Final = frozenset(
+POOL_STATS = "/proc/fs/nfsd/pool_stats"
+_POOL = ("packets", "queued", "woken", "timed_out")
+_DEVICE = lazy_regex(r"device (\S{1,300}) mounted on (.{1,300}) with fstype nfs4?(?: statvers=\S+)?$")
+_BYTES = lazy_regex(r"\s+bytes:\s+([0-9 ]{10,200})$")
+_OPERATION = lazy_regex(r"\s+([A-Z][A-Z0-9_]{1,40}): ([0-9 ]{10,300})$")
+_WAITED_FOR = frozenset(
     {
         *("GETATTR", "SETATTR", "LOOKUP", "ACCESS", "READLINK", "OPEN", "OPEN_NOATTR", "CREATE", "MKDIR", "SYMLINK"),
         *("MKNOD", "REMOVE", "RMDIR", "RENAME", "LINK", "READDIR", "READDIRPLUS", "FSSTAT", "FSINFO", "STATFS"),
@@ -30,7 +29,7 @@ _WAITED_FOR: Final = frozenset(
 )
 """Operations on names and attributes: a call of a program waits for each. What is read ahead or written back, and what
 keeps a lease, nobody waits for."""
-_MAX_MOUNTS: Final = 256
+_MAX_MOUNTS = 256
 
 
 class NfsMount(msgspec.Struct, frozen=True):
@@ -137,7 +136,7 @@ def read_nfs_mounts(host: Host, reading: Reading) -> None:
         reading.add("nfs", re.sub(r"\s", "?", target), counters, levels, {"source": mount.source})
 
 
-_COUNTED: Final = (
+_COUNTED = (
     *("requests", "timeouts", "queue_ms", "rtt_ms", "execute_ms", "names", "names_ms", "names_queue_ms"),
     *("direct_bytes", "server_bytes"),
 )

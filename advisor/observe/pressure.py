@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Final
 
 from advisor.host import Host, Missing
 from advisor.observe.sample import Reading, parse_counts
 
-_RESOURCES: Final = ("cpu", "io", "memory")
+_RESOURCES = ("cpu", "io", "memory")
 
 
 def parse_pressure(text: str) -> dict[str, int]:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from advisor.facts.storage_services import STORAGE_UNIT
 from advisor.host import Host, Missing, is_count
@@ -20,21 +20,21 @@ from advisor.observe.sample import Reading
 if TYPE_CHECKING:
     import psutil
 
-KERNEL_THREAD: Final = "kernel thread"
-MAX_PROCESSES: Final = 4000
+KERNEL_THREAD = "kernel thread"
+MAX_PROCESSES = 4000
 """Beyond, reading all of them would be the load that is looked for."""
-HIDDEN_STORAGE: Final = "process others"
+HIDDEN_STORAGE = "process others"
 """Under this a sample says about which processes it could not read the storage."""
-_NAMED: Final = 5
-_MANY_FILES: Final = 50
+_NAMED = 5
+_MANY_FILES = 50
 """Fewer of a process that serves no storage are not held against its limit: looking at each costs time."""
-_MOST_THREADS: Final = 1000
+_MOST_THREADS = 1000
 """Threads that a sample looks at, those of the processes that have used the most CPU time first."""
-_BUSIEST_THREADS: Final = 8
+_BUSIEST_THREADS = 8
 """Of each process; these show whether one thread is busy or several share the work."""
-_UNINTERRUPTIBLE: Final = "disk-sleep"
-_KTHREADD: Final = 2
-_BUSY_SECONDS: Final = 1
+_UNINTERRUPTIBLE = "disk-sleep"
+_KTHREADD = 2
+_BUSY_SECONDS = 1
 """A thread of the kernel that has used less CPU time is none that holds a span up."""
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import msgspec
 
 from advisor.host import Missing
 from advisor.observe.span import CounterSpan
 
-SECTOR_BYTES: Final = 512
+SECTOR_BYTES = 512
 """The kernel counts in these whatever a device's own block size."""
 
 
@@ -63,7 +62,7 @@ class CpuShares(msgspec.Struct, frozen=True):
     unknown: str | None = None
 
 
-FRAME_BYTES: Final = 24
+FRAME_BYTES = 24
 """What a frame takes on the wire besides the bytes that are counted: preamble 8, check sequence 4, the gap between
 frames 12 (IEEE 802.3, 3.1.1 and 4.4.2). Of small frames that is a quarter of the speed."""
 

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import math
 from itertools import chain
-from typing import Final
 
 import msgspec
 
 from advisor.observe.sample import LARGEST, Sample
 from advisor.observe.span import CounterSpan
 
-SCHEMA: Final = "advisor.span/1"
-MAX_SAMPLES: Final = 4000
-MAX_TEXT: Final = 4096
+SCHEMA = "advisor.span/1"
+MAX_SAMPLES = 4000
+MAX_TEXT = 4096
 
 
 class RecordedSpan(msgspec.Struct, frozen=True):

@@ -10,13 +10,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from advisor.observe.trace_pages import PageLayout, TraceEvent, decode_pages
 
-SECTOR_BYTES: Final = 512
+SECTOR_BYTES = 512
 INSERT, ISSUE, COMPLETE = EVENTS = ("block/block_rq_insert", "block/block_rq_issue", "block/block_rq_complete")
-_MINOR_BITS: Final = 20
+_MINOR_BITS = 20
 
 
 class BlockRequest(NamedTuple):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
 from advisor.host import Missing
 
-LARGEST: Final = (1 << 64) - 1
+LARGEST = (1 << 64) - 1
 
 Counts = Mapping[str, Mapping[str, Mapping[str, int]]]
 Levels = Mapping[str, Mapping[str, Mapping[str, float]]]

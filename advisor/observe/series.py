@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final
 
 from advisor.host import Host
 from advisor.observe.arrays import read_arrays
@@ -38,7 +37,7 @@ from advisor.observe.volumes import read_allowances, read_volumes
 
 Source = Callable[[Host, Reading], None]
 
-EACH_SAMPLE: Final[tuple[Source, ...]] = (
+EACH_SAMPLE: tuple[Source, ...] = (
     read_disks,
     read_cpus,
     read_pressure,
@@ -48,7 +47,7 @@ EACH_SAMPLE: Final[tuple[Source, ...]] = (
     read_memory,
 )
 """A few reads each, whatever the size of the host."""
-AT_THE_ENDS: Final[tuple[Source, ...]] = (
+AT_THE_ENDS: tuple[Source, ...] = (
     read_conntrack,
     read_udp6,
     read_fragments,
@@ -82,9 +81,7 @@ AT_THE_ENDS: Final[tuple[Source, ...]] = (
     read_processes,
 )
 """A read for each device, CPU, process or service: rates of these run from the first sample to the last."""
-COSTLY: Final = frozenset(
-    {read_cgroups, read_thermal, read_link_errors, read_network_spaces, read_scsi, read_log_errors}
-)
+COSTLY = frozenset({read_cgroups, read_thermal, read_link_errors, read_network_spaces, read_scsi, read_log_errors})
 """Those of them that take nine tenths of the time of a whole sample: a file or more for each service, CPU, link,
 process and drive, and the kernel's log, which change seldom or are wanted over seconds."""
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from advisor.host import Missing
 from advisor.observe.sample import Counts, Levels, Sample, Words
 
-MAY_GO_BACK: Final[Mapping[str, frozenset[str]]] = {"cpu": frozenset({"idle_ticks", "iowait_ticks"})}
+MAY_GO_BACK: Mapping[str, frozenset[str]] = {"cpu": frozenset({"idle_ticks", "iowait_ticks"})}
 """Counters that go back by a little while nothing began again (proc_stat(5) on iowait): unknown then, alone."""
 
-LEFT_OUT_AT_ZERO: Final = frozenset({"irq"})
+LEFT_OUT_AT_ZERO = frozenset({"irq"})
 """Kinds of which a sample holds no counter that is 0: an interrupt has one for each of hundreds of CPUs."""
 
 

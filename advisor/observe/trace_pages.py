@@ -11,20 +11,20 @@ import re
 import struct
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-_FIELD: Final = re.compile(
+_FIELD = re.compile(
     r"^\s{0,4}field: {0,4}([^;\n]{1,80});\s{0,4}offset:([0-9]{1,5});\s{0,4}size:([0-9]{1,5});", re.MULTILINE | re.ASCII
 )
-_ID: Final = re.compile(r"^ID: ([0-9]{1,5})$", re.MULTILINE | re.ASCII)
-_COMMIT_MASK: Final = 0xFFFFF
+_ID = re.compile(r"^ID: ([0-9]{1,5})$", re.MULTILINE | re.ASCII)
+_COMMIT_MASK = 0xFFFFF
 """Bits above it say that events are missing before the page."""
-_WORD_BYTES: Final = 4
+_WORD_BYTES = 4
 _TYPE_BITS, _DELTA_BITS = 5, 27
 _PADDING, _TIME_EXTEND, _TIME_STAMP = 29, 30, 31
-_STAMP_BITS: Final = 59
-_CODES: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
-_FIELDS: Final = ("common_type", "common_pid", "dev", "sector", "nr_sector", "rwbs")
+_STAMP_BITS = 59
+_CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
+_FIELDS = ("common_type", "common_pid", "dev", "sector", "nr_sector", "rwbs")
 """What is taken of an event, in the order in which every kernel has them."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
 
 import msgspec
 
@@ -17,12 +16,12 @@ from advisor.observe.processes import parse_process_cgroup
 from advisor.observe.requests import COMPLETE, INSERT, ISSUE, DeviceRequests, RequestMatcher
 from advisor.observe.trace_pages import committed_bytes, make_layout, parse_event_id
 
-READ_SECONDS: Final = 0.1
+READ_SECONDS = 0.1
 """So often the trace is read: long before its buffers are full."""
-MAX_TRACE_BYTES: Final = 26 << 20
+MAX_TRACE_BYTES = 26 << 20
 """An observation ends early with so much, about 200,000 requests: they say what a load is like, and more would only
 take memory."""
-_MINOR_BITS: Final = 20
+_MINOR_BITS = 20
 
 
 class TracedRequests(msgspec.Struct, frozen=True):

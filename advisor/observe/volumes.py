@@ -11,22 +11,21 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from typing import Final
 
 from advisor.host import Host, Missing
 from advisor.host.nvme_log import read_log_page
 from advisor.observe.sample import LARGEST, Reading
 
-LOG_PAGE: Final = 0xD0
-LOG_BYTES: Final = 4096
-MAGIC: Final = 0x3C23B510
-_HEAD: Final = struct.Struct("<II11Q")
-_FIELDS: Final = (
+LOG_PAGE = 0xD0
+LOG_BYTES = 4096
+MAGIC = 0x3C23B510
+_HEAD = struct.Struct("<II11Q")
+_FIELDS = (
     *("reads", "writes", "read_bytes", "write_bytes", "read_us", "write_us"),
     *("volume_iops_us", "volume_throughput_us", "instance_iops_us", "instance_throughput_us"),
 )
-_MODEL: Final = "Amazon Elastic Block Store"
-_ALLOWANCES: Final = re.compile(r"^[ \t]*([a-z_]+_allowance_exceeded): ([0-9]{1,20})$", re.MULTILINE | re.ASCII)
+_MODEL = "Amazon Elastic Block Store"
+_ALLOWANCES = re.compile(r"^[ \t]*([a-z_]+_allowance_exceeded): ([0-9]{1,20})$", re.MULTILINE | re.ASCII)
 
 ReadLog = Callable[[str, int, int], bytes | Missing]
 

@@ -11,7 +11,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -28,10 +27,10 @@ from advisor.transaction.layers import LayerRollback, plan_layer_rollback
 from advisor.transaction.status import RolledBack, rollback_transactions
 from advisor.transaction.verify import Drift, find_drift
 
-MIN_DIGITS: Final = 12
+MIN_DIGITS = 12
 """Digits of a fingerprint that a person must give at least."""
-_DURATION: Final = re.compile(r"([0-9]{1,5})([smh]?)")
-_UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600}
+_DURATION = re.compile(r"([0-9]{1,5})([smh]?)")
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 class Approvable(msgspec.Struct, frozen=True):

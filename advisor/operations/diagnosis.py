@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -83,8 +82,8 @@ def read_observed_span(path: Path) -> ObservedSpan:
     return ObservedSpan(host, span, context, found, read_provenance(host, str(path)))
 
 
-_COSTLY_SECONDS: Final = 5.5  # with a look each two seconds: every third
-_COSTLY_FROM: Final = 10.0  # shorter spans would hold one such look
+_COSTLY_SECONDS = 5.5  # with a look each two seconds: every third
+_COSTLY_FROM = 10.0  # shorter spans would hold one such look
 
 
 class WatchedHost:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from glob import escape
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from advisor.errors import UsageError
 from advisor.host import Host, live_host
@@ -23,7 +23,7 @@ from advisor.rules.numbering import NumberedFindings, find_numbered, number_find
 if TYPE_CHECKING:
     from pathlib import Path
 
-MOST_DEVICES: Final = 32
+MOST_DEVICES = 32
 """Entries that a number may make: one for each device of its findings."""
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import live_host
@@ -35,9 +34,9 @@ from advisor.proof.session_runner import ProgressEvent, Settings
 from advisor.proof.sizes import file_size, parse_size
 from advisor.proof.workloads import expand_workloads
 
-_BUDGET_MAX_SECONDS: Final = 7 * 86400
-_BUDGET: Final = lazy_regex(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)([smh]?)")
-_UNIT_SECONDS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_BUDGET_MAX_SECONDS = 7 * 86400
+_BUDGET = lazy_regex(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)([smh]?)")
+_UNIT_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def parse_budget(text: str) -> float:

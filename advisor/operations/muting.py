@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from fnmatch import fnmatchcase
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from advisor.host import Host
     from advisor.report.scan_since import MutingRow
 
-IGNORE_FILE: Final = "/etc/advisor/ignore.toml"
-VARIABLE: Final = "ADVISOR_IGNORE_FILE"
-_TABLE: Final = "ignore"
-_MAX_BYTES: Final = 1 << 20
+IGNORE_FILE = "/etc/advisor/ignore.toml"
+VARIABLE = "ADVISOR_IGNORE_FILE"
+_TABLE = "ignore"
+_MAX_BYTES = 1 << 20
 
 
 class MutingEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,11 +89,11 @@ def current_day() -> date:
     return datetime.now(UTC).date()
 
 
-_MONTHS: Final = (
+_MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
-_GERMAN_MONTHS: Final = (
+_GERMAN_MONTHS = (
     *("januar", "februar", "märz", "april", "mai", "juni"),
     *("juli", "august", "september", "oktober", "november", "dezember"),
 )
@@ -208,7 +208,7 @@ def _syntax_message(text: str, path: Path | str, error: ValueError) -> str:
     return f"{path}:{line}: {what}"
 
 
-_HINT: Final = "[[ignore]] takes id, reason, device, host and until (2027-01-31)"
+_HINT = "[[ignore]] takes id, reason, device, host and until (2027-01-31)"
 
 
 def _parse_entry(found: Any, number: int, text: str, path: Path | str) -> MutingEntry:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host, live_host
@@ -12,7 +11,7 @@ from advisor.proof.interrupt import caught_signals
 from advisor.proof.observing import find_disk, observe_workload, require_unit
 from advisor.proof.workload_file import WorkloadFile, encode_workload
 
-LONGEST_SECONDS: Final = 3600.0
+LONGEST_SECONDS = 3600.0
 
 
 def observe_load(

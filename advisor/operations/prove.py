@@ -14,7 +14,6 @@ import pwd
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -46,8 +45,8 @@ def choose_profile(words: Sequence[str], workloads: Sequence[str] = ()) -> Reque
     return asked
 
 
-COMMAND_SECONDS: Final = 600.0
-_COMMAND_SECONDS_MAX: Final = 86400.0
+COMMAND_SECONDS = 600.0
+_COMMAND_SECONDS_MAX = 86400.0
 
 
 def choose_command(

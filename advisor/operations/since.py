@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from advisor.errors import InvalidInputError, PermissionDeniedError, RefusedError
 from advisor.host.input_files import open_given
@@ -19,13 +19,13 @@ from advisor.rules.difference import EarlierScan
 from advisor.rules.finding import SEVERITIES, Finding
 from advisor.transaction.journal import STATE_DIRECTORY
 
-SCHEMA: Final = "advisor.scan/1"
-KEPT: Final = "scans"
-_KEPT_NAME: Final = "%Y-%m-%dT%H-%M-%SZ.json"
-_MAX_BYTES: Final = 256 << 20
-_DATE: Final = re.compile(r"[0-9]{1,4}[-./][0-9]{1,2}([-./][0-9]{1,4})?([T ].*)?", re.ASCII)
+SCHEMA = "advisor.scan/1"
+KEPT = "scans"
+_KEPT_NAME = "%Y-%m-%dT%H-%M-%SZ.json"
+_MAX_BYTES = 256 << 20
+_DATE = re.compile(r"[0-9]{1,4}[-./][0-9]{1,2}([-./][0-9]{1,4})?([T ].*)?", re.ASCII)
 """What is meant as a date, whether or not there is such a day."""
-_DATE_HINT: Final = "year, month and day, as 2027-01-31"
+_DATE_HINT = "year, month and day, as 2027-01-31"
 
 
 def read_earlier(since: str) -> EarlierScan:

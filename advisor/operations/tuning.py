@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
 
 import msgspec
 
@@ -38,8 +37,8 @@ from advisor.transaction.journal import Store
 from advisor.tunables import parse_tunable
 from advisor.tunables.tunable import DeclaresValues
 
-_JOINED_VALUES: Final = lazy_regex(r",\s*[a-z][a-z0-9_-]*:[^,]+=")
-RULES: Final = "rules"
+_JOINED_VALUES = lazy_regex(r",\s*[a-z][a-z0-9_-]*:[^,]+=")
+RULES = "rules"
 """The word for what the findings of this host advise."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 import msgspec
 
@@ -18,13 +17,13 @@ from advisor.profiles.single_values import is_line_about
 from advisor.proof.tuning_arms import Offer
 from advisor.tunables import parse_tunable
 
-MAX_VALUES: Final = 16
+MAX_VALUES = 16
 """Of one range."""
-_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-_NUMBER: Final = r"([0-9]{1,15})([kmgKMG]?)"
-_RANGE: Final = lazy_regex(rf"([^=<>\s]{{1,200}})={_NUMBER}\.\.{_NUMBER}(?:/([x+]){_NUMBER})?", re.ASCII)
-_DIGITS: Final = lazy_regex(r"[0-9]{1,15}", re.ASCII)
-_PLACE: Final = lazy_regex(r"\{(\w+)\}")
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_NUMBER = r"([0-9]{1,15})([kmgKMG]?)"
+_RANGE = lazy_regex(rf"([^=<>\s]{{1,200}})={_NUMBER}\.\.{_NUMBER}(?:/([x+]){_NUMBER})?", re.ASCII)
+_DIGITS = lazy_regex(r"[0-9]{1,15}", re.ASCII)
+_PLACE = lazy_regex(r"\{(\w+)\}")
 
 
 class ValueRange(msgspec.Struct, frozen=True):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.facts.disks import KINDS
 from advisor.profiles.profile import Only, Values, Wanted
 
-_NAMES: Final[Mapping[str, str]] = {kind: f"{beginning}*" for beginning, kind in KINDS}
-_PLACES: Final = {"disks": "block:{disk}:", "links": "link:{link}:"}
-SENSES: Final = ("exactly", "at-least")
+_NAMES: Mapping[str, str] = {kind: f"{beginning}*" for beginning, kind in KINDS}
+_PLACES = {"disks": "block:{disk}:", "links": "link:{link}:"}
+SENSES = ("exactly", "at-least")
 
 
 def is_for_new_devices(wanted: Wanted, values: Values) -> bool:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import Final
 
 from advisor.facts.beegfs import BeegfsService
 from advisor.facts.host_facts import Facts
 from advisor.planning.selection import Selected
 from advisor.profiles.profile import Computed, Only, Wanted
 
-NO_INSTANCES: Final = "no BeeGFS metadata or storage service with targets is set up here"
+NO_INSTANCES = "no BeeGFS metadata or storage service with targets is set up here"
 
 
 def select_instances(wanted: Wanted, facts: Facts) -> tuple[Selected, ...]:

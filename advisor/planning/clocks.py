@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.host.numbers import is_count
 from advisor.planning.observations import Observations, ObservedTarget
 from advisor.planning.records import PlanTarget
 
-_LOWEST: Final = ("scaling_min_freq", "min_perf_pct")
-_HIGHEST: Final = ("scaling_max_freq", "max_perf_pct")
-_PREFERENCE: Final = "energy_performance_preference"
-_KINDS: Final = ("cpufreq:", "intel_pstate:")
-_TURBO_ON: Final = {"intel_pstate:no_turbo": "0", "cpufreq:boost": "1"}
+_LOWEST = ("scaling_min_freq", "min_perf_pct")
+_HIGHEST = ("scaling_max_freq", "max_perf_pct")
+_PREFERENCE = "energy_performance_preference"
+_KINDS = ("cpufreq:", "intel_pstate:")
+_TURBO_ON = {"intel_pstate:no_turbo": "0", "cpufreq:boost": "1"}
 
 
 def clock_clashes(seen: Observations) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -15,23 +14,23 @@ from advisor.tunables import namespace_of
 from advisor.tunables.kind import Namespace
 from advisor.tunables.sysctl import sysctl_path
 
-OF_HOST: Final = "belongs to the host and not to this container: run advisor on the host"
-_WORDS: Final[Mapping[Namespace, str]] = {
+OF_HOST = "belongs to the host and not to this container: run advisor on the host"
+_WORDS: Mapping[Namespace, str] = {
     "ipc": "IPC namespace",
     "mnt": "mount namespace",
     "net": "network namespace",
     "user": "user namespace",
     "uts": "UTS namespace",
 }
-_SHARED: Final[Mapping[Namespace, str]] = {
+_SHARED: Mapping[Namespace, str] = {
     "ipc": "belongs to the host, whose IPC namespace this container uses: run advisor on the host",
     "mnt": "belongs to the host, whose mount namespace this container uses: run advisor on the host",
     "net": "belongs to the host, whose network namespace this container uses: run advisor on the host",
     "user": "belongs to the host, whose user namespace this container uses: run advisor on the host",
     "uts": "belongs to the host, whose UTS namespace this container uses: run advisor on the host",
 }
-_FOREIGN: Final = frozenset({OF_HOST, *_SHARED.values()})
-_READ_ONLY: Final = (
+_FOREIGN = frozenset({OF_HOST, *_SHARED.values()})
+_READ_ONLY = (
     "/proc/sys is read-only in this container: give the value where the container is started (--sysctl of docker and "
     "podman, securityContext.sysctls of a pod)"
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from advisor.errors import UsageError
 from advisor.facts.host_facts import Facts
 from advisor.facts.iris import Iris
@@ -12,7 +10,7 @@ from advisor.planning.selection import Selected
 from advisor.profiles.profile import Values
 from advisor.tunables.file import FileKey
 
-NO_IRIS: Final = "no InterSystems IRIS instance is known on this host"
+NO_IRIS = "no InterSystems IRIS instance is known on this host"
 
 
 def select_cpfs(values: Values, facts: Facts) -> tuple[Selected, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from advisor.errors import UsageError
 from advisor.facts.host_facts import Facts
@@ -21,9 +20,9 @@ from advisor.profiles.profile import Wanted
 from advisor.rules.iscsi_sessions import portal_of
 from advisor.tunables.file import FileKey
 
-NO_RECORDS: Final = "this host has no node record of open-iscsi, or none that could be listed"
-_TIMEOUT: Final = "node.session.timeo.replacement_timeout"
-_NAMED: Final = 8
+NO_RECORDS = "this host has no node record of open-iscsi, or none that could be listed"
+_TIMEOUT = "node.session.timeo.replacement_timeout"
+_NAMED = 8
 
 
 def select_records(wanted: Wanted, facts: Facts) -> tuple[Selected, ...]:

@@ -7,7 +7,6 @@ defaults). What the owner wrote for a reason is left, with the reason.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
@@ -22,15 +21,15 @@ from advisor.profiles.profile import Values, Wanted
 from advisor.rules import multipath
 from advisor.tunables.file import FileKey
 
-NO_MAPS: Final = "no multipath map of this host has iSCSI disks"
-BY_LINKS: Final = "by-links"
-TURNS: Final = "rr_min_io"
+NO_MAPS = "no multipath map of this host has iSCSI disks"
+BY_LINKS = "by-links"
+TURNS = "rr_min_io"
 """The place of a tunable's id that is filled with the key by which the running kernel counts a turn."""
-OTHER_KEY: Final = "rr_min_io_rq"
+OTHER_KEY = "rr_min_io_rq"
 
 
-_NEW_SECTIONS: Final = ("defaults", "overrides")
-_REQUEST_BASED: Final = frozenset({"service-time", "queue-length"})
+_NEW_SECTIONS = ("defaults", "overrides")
+_REQUEST_BASED = frozenset({"service-time", "queue-length"})
 
 
 def select_maps(wanted: Wanted, values: Values, facts: Facts) -> tuple[Selected, ...]:

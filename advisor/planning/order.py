@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from advisor.tunables.sysctl_group import restore_rank
 
 # What comes first: it resets what follows (nr_requests), or bounds it (preread_bypass_threshold).
-_FIRST: Final = (":scheduler", ":stripe_cache_size")
+_FIRST = (":scheduler", ":stripe_cache_size")
 
 
 def rank_of(identity: str) -> int:

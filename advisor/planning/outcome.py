@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
 from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host, PutFile, SetMtu, Step, WriteFile
@@ -14,7 +13,7 @@ from advisor.rules.finding import SEVERITIES, Finding, finding_devices
 from advisor.rules.registry import judge
 from advisor.tunables.sysctl import Sysctl, sysctl_path
 
-_ON_TOP: Final = ("vlan", "macvlan", "macvtap", "ipvlan", "ipvtap")
+_ON_TOP = ("vlan", "macvlan", "macvtap", "ipvlan", "ipvtap")
 
 
 def foresee(host: Host, facts: Facts, plan: Plan) -> tuple[Foreseen, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 import msgspec
 
@@ -104,7 +103,7 @@ def _select_unit(
     return placed_on(unit, found[0], listed, service, facts, policy=policy)
 
 
-LEAVE_UNBOUND: Final = (
+LEAVE_UNBOUND = (
     "leave it unbound, or spread its memory with NUMAPolicy=interleave in its unit; an array of drives of one node "
     "could be bound"
 )
@@ -143,7 +142,7 @@ def _no_policy(version: int | None) -> str:
     return f"systemd {version} has no NUMAPolicy= ({NUMA_POLICY} and later have)"
 
 
-NO_MEMORY: Final = (
+NO_MEMORY = (
     "memory cannot be bound by a unit here: it comes from the node of the CPU that touches it first, and from another "
     "when that node is full; numactl --membind in ExecStart= binds it"
 )

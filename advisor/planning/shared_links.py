@@ -8,7 +8,6 @@ link's own value suffices to raise what takes effect, and cannot lower it below 
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.errors import UsageError
 from advisor.facts.host_facts import Facts
@@ -17,7 +16,7 @@ from advisor.planning.selection import Selected
 from advisor.profiles.profile import Values, Wanted
 from advisor.tunables import parse_tunable
 
-NO_SHARED_NETWORK: Final = "no two links of this host share a network"
+NO_SHARED_NETWORK = "no two links of this host share a network"
 
 
 def select_shared_links(wanted: Wanted, values: Values, facts: Facts) -> tuple[Selected, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -25,15 +24,15 @@ from advisor.planning.placement import LEAVE_UNBOUND, choose_placement, node_cpu
 from advisor.planning.records import SkipState
 from advisor.planning.selection import Selected
 
-_OTHERS: Final = lazy_regex(
+_OTHERS = lazy_regex(
     r"(iscsid|iscsi\b|open-iscsi|iscsiuio|multipathd|nfs-(mountd|idmapd|blkmap)|nfsdcld|rpc|nmb|libvirt|virt|dlm|ocfs2"
     r"|gfs2|corosync|pacemaker|drbd|ctdb|linstor|beegfs-(mgmtd|mon|client|helperd)|ceph-(mgr|mds|radosgw|crash)|ssh"
     r"|systemd-|user@|getty|snapd)"
 )
 """Storage software that data does not pass through, and services of the system itself."""
-_IRIS: Final = lazy_regex(r"(iris|intersystems|isc-?iris)", re.IGNORECASE)
-_COORDINATORS: Final = lazy_regex(r"(had|vcs|vxfen|vxconfigd|vxodm|vxdclid|vxesd|gab|llt|amf|CmdServer)\b")
-_KERNEL_SIDE: Final = lazy_regex(r"(nfs-server|nfs-kernel-server|nfsd|target\b|target-|rtslib|iscsi-scst|scst|nvmet)")
+_IRIS = lazy_regex(r"(iris|intersystems|isc-?iris)", re.IGNORECASE)
+_COORDINATORS = lazy_regex(r"(had|vcs|vxfen|vxconfigd|vxodm|vxdclid|vxesd|gab|llt|amf|CmdServer)\b")
+_KERNEL_SIDE = lazy_regex(r"(nfs-server|nfs-kernel-server|nfsd|target\b|target-|rtslib|iscsi-scst|scst|nvmet)")
 
 
 class StorageUnit(msgspec.Struct, frozen=True):
@@ -100,17 +99,17 @@ def _beegfs_units(facts: Facts) -> Iterator[StorageUnit]:
             yield StorageUnit(one.unit, one.service, places, links)
 
 
-_NO_IRIS_UNIT: Final = (
+_NO_IRIS_UNIT = (
     "InterSystems IRIS runs under no unit that was seen: numactl --cpunodebind=NODE --membind=NODE before iris start "
     "binds it"
 )
 
 
-_COORDINATES: Final = (
+_COORDINATES = (
     "no data passes through it: LLT, GAB, VxVM and VxFS are modules of the kernel, which no unit binds; place the "
     "interrupts of LLT's links and of the drives instead"
 )
-_THREADS: Final = "is served by threads of the kernel, which no unit binds"
+_THREADS = "is served by threads of the kernel, which no unit binds"
 
 
 def _kernel_side(facts: Facts, kernel: KernelServices) -> Iterator[StorageUnit]:
@@ -209,7 +208,7 @@ def _list_places(one: StorageUnit) -> str:
     return ", ".join((*parts, *elsewhere)) if one.used is one.places else ", ".join(parts)
 
 
-FOUND_HERE: Final = "storage services found here"
+FOUND_HERE = "storage services found here"
 
 
 def found_note(found: Iterable[StorageUnit], facts: Facts) -> tuple[str, ...]:

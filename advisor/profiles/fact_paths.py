@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
@@ -38,5 +38,5 @@ def _form_of(kind: Any) -> tuple[FactForm, type | None]:
     return ("number", None) if issubclass(origin, int | float) else ("list", None)
 
 
-FACT_FORMS: Final[Mapping[str, FactForm]] = dict(_walk(Facts, ""))
+FACT_FORMS: Mapping[str, FactForm] = dict(_walk(Facts, ""))
 """By dotted path. No path leads into a list; any key leads into a table."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final
 
-_TYPES: Final[Mapping[str, str]] = {
+_TYPES: Mapping[str, str] = {
     "str": "a text in quotes",
     "int": "a whole number",
     "float": "a number",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 from advisor.errors import near_names
 from advisor.facts.roles import NFS_CLIENT, ROLES
@@ -26,15 +25,15 @@ from advisor.profiles.profile import (
 from advisor.profiles.toml_lines import Place
 from advisor.tunables import parse_tunable
 
-_ALWAYS_UNMET: Final[Mapping[Operator, tuple[str, ...]]] = {
+_ALWAYS_UNMET: Mapping[Operator, tuple[str, ...]] = {
     **dict.fromkeys(("at-least", "at-most"), ("text", "truth", "list", "table", "record")),
     **dict.fromkeys(("is", "is-not"), ("list", "table", "record")),
     "count-at-least": ("number", "text", "truth", "record"),
 }
-_TYPES: Final[Mapping[str, type]] = {"number": int, "text": str, "truth": bool}
-_READ_BY_NAME: Final = ("mtu", "policy", "role", "selector")
+_TYPES: Mapping[str, type] = {"number": int, "text": str, "truth": bool}
+_READ_BY_NAME = ("mtu", "policy", "role", "selector")
 """Parameters by which for-each computes what it fills in."""
-_NOUNS: Final = {
+_NOUNS = {
     "number": "a number",
     "text": "a text",
     "truth": "true or false",

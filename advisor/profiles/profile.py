@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
 
@@ -28,11 +28,11 @@ from advisor.profiles.field_faults import describe_fault
 from advisor.profiles.toml_lines import Place, line_of
 from advisor.tunables.tunable import Sense
 
-MAX_PROFILE_BYTES: Final = 256 * 1024
-MAX_LINE_DOTS: Final = 256  # tomllib takes the square of a dotted key's length: minutes for one of 200 KiB
-MAX_GENERATIONS: Final = 16
-LOCAL_PROFILES: Final = Path("/etc/advisor/profiles")
-KEEP: Final = "keep"
+MAX_PROFILE_BYTES = 256 * 1024
+MAX_LINE_DOTS = 256  # tomllib takes the square of a dotted key's length: minutes for one of 200 KiB
+MAX_GENERATIONS = 16
+LOCAL_PROFILES = Path("/etc/advisor/profiles")
+KEEP = "keep"
 """The word of a parameter by which what it is the value of stays as it is."""
 
 FieldSense = Literal["exactly", "at-least", "at-most", "keep"]
@@ -44,13 +44,13 @@ Operator = Literal["is", "is-not", "at-least", "at-most", "exists", "count-at-le
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$(?!\n)")]
 ParameterName = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$(?!\n)")]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
-_EXAMPLES: Final = {
+_EXAMPLES = {
     "{cpf}": "/usr/irissys/iris.cpf",
     "{map}": "/etc/multipath.conf:defaults",
     "{rr_min_io}": "rr_min_io_rq",
     "{record}": "/etc/iscsi/nodes/iqn.x/192.0.2.1,3260,1/default",
 }
-_PLACEMENTS: Final[Mapping[str, Literal["unit", "cpus"]]] = {"units": "unit", "irqs": "cpus"}
+_PLACEMENTS: Mapping[str, Literal["unit", "cpus"]] = {"units": "unit", "irqs": "cpus"}
 
 
 class Parameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -163,7 +163,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
     version: int = 1
 
 
-_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+_CHOICES: Mapping[str, tuple[str, ...]] = {
     "sense": get_args(Sense),
     "for-each": get_args(ForEach),
     "op": get_args(Operator),
@@ -177,7 +177,7 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "llt": ("ports", "mtu"),
 }
 """The words that a field takes, by its name in a file."""
-_TABLES: Final[Mapping[str, type[msgspec.Struct]]] = {
+_TABLES: Mapping[str, type[msgspec.Struct]] = {
     "tunables": Wanted,
     "parameters": Parameter,
     "conditions": Condition,
@@ -401,7 +401,7 @@ def _convert_document(document: dict[str, object]) -> Profile:
 
 
 # `recommend` asks for every profile of the library several times.
-_parse_once: Final = lru_cache(maxsize=64)(parse_profile)
+_parse_once = lru_cache(maxsize=64)(parse_profile)
 
 
 def _fields_at(path: Place) -> tuple[str, ...]:
@@ -569,7 +569,7 @@ def _is_number(text: str, parameters: Mapping[str, Parameter]) -> bool:
     return parameters[place[1]].type == "integer" if place else bool(re.fullmatch(r"[0-9]{1,9}", text))
 
 
-_EACH: Final[Mapping[str, str]] = {
+_EACH: Mapping[str, str] = {
     "links": r"link:\{link\}:[a-z0-9_.-]+",
     "units": r"unit:\{unit\}:numa",
     "irqs": r"irq:\{irq\}:affinity",
@@ -582,14 +582,14 @@ _EACH: Final[Mapping[str, str]] = {
     "maps": r"file:\{map\}/(path_selector|rr_min_io_rq|\{rr_min_io\})",
     "shared_links": r"sysctl:net\.ipv4\.conf\.\{shared_link\}\.(arp_announce|arp_filter|arp_ignore|rp_filter)",
 }
-_FILLED: Final[Mapping[str, tuple[str, ...]]] = {"maps": ("rr_min_io",)}
+_FILLED: Mapping[str, tuple[str, ...]] = {"maps": ("rr_min_io",)}
 """Places that for-each fills besides its own: the key by which the kernel counts."""
-_SHAPES: Final[Mapping[str, str]] = {
+_SHAPES: Mapping[str, str] = {
     "links": "link:{link}:mtu, or another setting of a link",
     "shared_links": "sysctl:net.ipv4.conf.{shared_link}.arp_ignore, arp_announce, arp_filter or rp_filter",
 }
-_BOUNDED: Final = ("disks", "arrays", "links", "instances")
-_FOREIGN: Final[Mapping[str, tuple[str, ...]]] = {
+_BOUNDED = ("disks", "arrays", "links", "instances")
+_FOREIGN: Mapping[str, tuple[str, ...]] = {
     "disks": ("levels", "drivers", "min_mbps"),
     "arrays": ("transports", "models", "drivers", "min_mbps"),
     "links": ("levels", "transports", "models", "rotational", "min_bytes", "max_bytes"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -13,9 +13,9 @@ from advisor.host.patterns import lazy_regex
 from advisor.profiles.profile import Parameter, Profile, Wanted, parse_profile
 from advisor.profiles.toml_text import toml_pairs
 
-_NAME: Final = lazy_regex(r"[a-z0-9][a-z0-9-]{0,62}")
-_PLACE: Final = lazy_regex(r"\{\w+\}")
-_ALWAYS: Final = ("name", "title", "summary", "helps-when", "hurts-when", "sources")
+_NAME = lazy_regex(r"[a-z0-9][a-z0-9-]{0,62}")
+_PLACE = lazy_regex(r"\{\w+\}")
+_ALWAYS = ("name", "title", "summary", "helps-when", "hurts-when", "sources")
 
 
 def reduce_profile(

@@ -10,7 +10,7 @@ import difflib
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -26,24 +26,24 @@ from advisor.tunables.kind import kind_words
 from advisor.tunables.tunable import Sense
 
 ToggleClass = Literal["T0", "T1", "T2", "T3"]
-OPERATORS: Final[Mapping[str, Sense]] = {sign: sense for sense, sign in SIGNS.items()}
-MAX_NAME: Final = 63
-MAX_CLAIMS: Final = 3
-MAX_SUGGESTIONS: Final = 3
-_SENSES: Final[Mapping[Sense, str]] = {"at-least": "at least ", "at-most": "at most ", "within": "within "}
-_WHERE_KEPT: Final = lazy_regex(r",? (?:persisted|kept|held) |\. ")
+OPERATORS: Mapping[str, Sense] = {sign: sense for sense, sign in SIGNS.items()}
+MAX_NAME = 63
+MAX_CLAIMS = 3
+MAX_SUGGESTIONS = 3
+_SENSES: Mapping[Sense, str] = {"at-least": "at least ", "at-most": "at most ", "within": "within "}
+_WHERE_KEPT = lazy_regex(r",? (?:persisted|kept|held) |\. ")
 """Ends what a kind's own words say about the value; the plan says where it persists."""
-_KIND: Final = lazy_regex(r"[a-z][a-z0-9_-]{0,30}:", re.ASCII)
-_ROOTS: Final = ("abi", "crypto", "debug", "dev", "fs", "kernel", "net", "sunrpc", "user", "vm")
-_SYSCTL: Final = lazy_regex(
+_KIND = lazy_regex(r"[a-z][a-z0-9_-]{0,30}:", re.ASCII)
+_ROOTS = ("abi", "crypto", "debug", "dev", "fs", "kernel", "net", "sunrpc", "user", "vm")
+_SYSCTL = lazy_regex(
     rf"(?:/proc/sys/)?(?P<key>(?:{'|'.join(_ROOTS)})(?:[./][^./\s=<>:]+)+)(?=[=<>]|$)|/proc/sys/(?P<path>[^\s=<>:]+)"
 )
 """A key by the directories of /proc/sys, dotted or with slashes (sysctl(8)), or by its path."""
-_SPLIT: Final = lazy_regex(r"(?s)(.*?)([<>=]+)(.*)")
-_PLACE: Final = lazy_regex(r"\{\w+\}")
-_UNITS: Final = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}
-_SIZE: Final = lazy_regex(r"([0-9]{1,9})([KkMmGgTt])(?:i?[Bb])?", re.ASCII)
-_BY_EFFECT: Final[Mapping[Effect, ToggleClass]] = {
+_SPLIT = lazy_regex(r"(?s)(.*?)([<>=]+)(.*)")
+_PLACE = lazy_regex(r"\{\w+\}")
+_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}
+_SIZE = lazy_regex(r"([0-9]{1,9})([KkMmGgTt])(?:i?[Bb])?", re.ASCII)
+_BY_EFFECT: Mapping[Effect, ToggleClass] = {
     "new-sockets": "T1",
     "new-links": "T3",
     "remount": "T1",

@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from advisor.host.patterns import lazy_regex
 
 Place = tuple[str | int, ...]
 
-_BLANK: Final = lazy_regex(r"(?:[ \t\r\n]|#[^\n]*)*")
-_BASIC: Final = r'"(?:[^"\\\n]|\\.)*"'
-_LITERAL: Final = r"'[^'\n]*'"
-_KEY: Final = lazy_regex(rf"[A-Za-z0-9_-]+|{_BASIC}|{_LITERAL}")
-_DOT: Final = lazy_regex(r"[ \t]*\.[ \t]*")
+_BLANK = lazy_regex(r"(?:[ \t\r\n]|#[^\n]*)*")
+_BASIC = r'"(?:[^"\\\n]|\\.)*"'
+_LITERAL = r"'[^'\n]*'"
+_KEY = lazy_regex(rf"[A-Za-z0-9_-]+|{_BASIC}|{_LITERAL}")
+_DOT = lazy_regex(r"[ \t]*\.[ \t]*")
 # Up to two quotes may stand before the three that end a string of several lines.
-_BASIC_LINES: Final = r'"""(?:[^\\]|\\.)*?""""{0,2}'
-_LITERAL_LINES: Final = r"'''.*?''''{0,2}"
-_STRING: Final = lazy_regex(f"{_BASIC_LINES}|{_LITERAL_LINES}|{_BASIC}|{_LITERAL}", re.DOTALL)
-_BARE: Final = lazy_regex(r"[^,\]}#\r\n]+")
+_BASIC_LINES = r'"""(?:[^\\]|\\.)*?""""{0,2}'
+_LITERAL_LINES = r"'''.*?''''{0,2}"
+_STRING = lazy_regex(f"{_BASIC_LINES}|{_LITERAL_LINES}|{_BASIC}|{_LITERAL}", re.DOTALL)
+_BARE = lazy_regex(r"[^,\]}#\r\n]+")
 
 
 def lines_of(text: str) -> Mapping[Place, int]:

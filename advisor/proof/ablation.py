@@ -14,7 +14,6 @@ import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from types import MappingProxyType
-from typing import Final
 
 from advisor.errors import RefusedError, UsageError
 from advisor.facts.settings import SETTINGS
@@ -24,12 +23,12 @@ from advisor.proof.blocks import NONE, UnswitchedTunable
 from advisor.proof.relevance import class_of
 from advisor.tunables.sysctl_group import can_move
 
-MAX_UNITS: Final = 16
-LINKS: Final = "links"
+MAX_UNITS = 16
+LINKS = "links"
 """The unit of all that interrupts a link: it is switched at once, so that a block interrupts as rarely as it can."""
-_OF_DEVICE: Final = lazy_regex(r"(block|md|link|irq|mount|nfs|iscsi|multipath):[^:]+:([^:]+)")
-_RESET_BY_SCHEDULER: Final = lazy_regex(r"block:[^:]+:(?!read_ahead_kb$|scheduler$)[^:]+")
-_DIRTY: Final = frozenset(f"sysctl:{one.key}" for one in SETTINGS.values() if one.twin and one.is_slow)
+_OF_DEVICE = lazy_regex(r"(block|md|link|irq|mount|nfs|iscsi|multipath):[^:]+:([^:]+)")
+_RESET_BY_SCHEDULER = lazy_regex(r"block:[^:]+:(?!read_ahead_kb$|scheduler$)[^:]+")
+_DIRTY = frozenset(f"sysctl:{one.key}" for one in SETTINGS.values() if one.twin and one.is_slow)
 
 
 def design_words(count: int) -> tuple[int, ...]:

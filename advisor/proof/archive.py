@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -36,14 +36,14 @@ from advisor.proof.workloads import get_measured
 
 MAX_BYTES = 256 << 20
 """A saved proof is a few hundred kB; more than this, unpacked, is a bomb or no proof."""
-MAX_RUNS: Final = 1_000
-MAX_ROUNDS: Final = 80
+MAX_RUNS = 1_000
+MAX_ROUNDS = 80
 """Pairs or rounds, and runs of a workload in them. The longest session has 72 with its repeats; the exact tests of a
 few hundred tied values take minutes."""
-_FIGURE: Final = (1e-9, 1e18)
+_FIGURE = (1e-9, 1e18)
 """Within this lies whatever a run can yield, but for zero."""
 
-_LEAST_LEVEL: Final = 1e-9
+_LEAST_LEVEL = 1e-9
 """Of significance: no session shares its 5 % among so many."""
 
 
@@ -239,7 +239,7 @@ def _unpack_file(path: str | Path, *, only_trusted: bool) -> bytes:
     return content
 
 
-_KINDS: Final[Mapping[str, type[Saved] | type[SavedBench] | type[SavedArms]]] = {
+_KINDS: Mapping[str, type[Saved] | type[SavedBench] | type[SavedArms]] = {
     "advisor.bench-archive": SavedBench,
     "advisor.arms-archive": SavedArms,
 }

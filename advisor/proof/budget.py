@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Final
 
-_STEP_SECONDS: Final = 5
-_SECONDS_BELOW: Final = 120
+_STEP_SECONDS = 5
+_SECONDS_BELOW = 120
 
 
 def write_budget(seconds: float) -> str:

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Final
+from typing import IO
 
 import msgspec
 
@@ -33,13 +33,13 @@ from advisor.proof.process import POLL_SECONDS, TERMINATION_SECONDS, FioProcess
 from advisor.proof.prometheus import read_query
 from advisor.proof.result_store import results_directory
 
-OUTPUT_BYTES: Final = 4 << 20
+OUTPUT_BYTES = 4 << 20
 """Of each stream the last so many bytes are kept."""
-RECORDED_CHARACTERS: Final = 32 << 10
+RECORDED_CHARACTERS = 32 << 10
 """Of each stream the last so many characters go into the record of a session."""
-METRIC_SECONDS: Final = 60.0
+METRIC_SECONDS = 60.0
 """For a metric's own command."""
-FAILED_OUTPUT: Final = "failed-command.txt"
+FAILED_OUTPUT = "failed-command.txt"
 
 
 class RunFailedError(CommandError):

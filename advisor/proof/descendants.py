@@ -11,13 +11,12 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.host.numbers import is_count
 
-_SET_CHILD_SUBREAPER: Final = 36
-_GET_CHILD_SUBREAPER: Final = 37
-_PAUSE_SECONDS: Final = 0.01
+_SET_CHILD_SUBREAPER = 36
+_GET_CHILD_SUBREAPER = 37
+_PAUSE_SECONDS = 0.01
 
 
 class AdoptedProcesses:

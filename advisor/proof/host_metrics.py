@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from advisor.facts.counters import parse_paired
 from advisor.host import Host, Missing
@@ -21,7 +21,7 @@ from advisor.proof.metrics import Metric
 Reading = Mapping[str, tuple[float, float]]
 """Numerator and denominator of each metric, by its name."""
 
-HOST_METRICS: Final[Mapping[str, Metric]] = MappingProxyType(
+HOST_METRICS: Mapping[str, Metric] = MappingProxyType(
     {
         one.name: one
         for one in (
@@ -36,11 +36,11 @@ HOST_METRICS: Final[Mapping[str, Metric]] = MappingProxyType(
     }
 )
 """The disk ones are of the disks in question, the others of the whole host (TCP: of its network namespace)."""
-DISK_METRICS: Final = ("disk-wait", "disk-rate")
-NETWORK_METRICS: Final = ("tcp-rtt", "tcp-retransmits")
-PRESSURE_METRICS: Final = ("cpu-pressure", "io-pressure", "memory-pressure")
-_REQUESTS: Final = ("reads", "writes")
-_WAITED: Final = ("read_ms", "write_ms")
+DISK_METRICS = ("disk-wait", "disk-rate")
+NETWORK_METRICS = ("tcp-rtt", "tcp-retransmits")
+PRESSURE_METRICS = ("cpu-pressure", "io-pressure", "memory-pressure")
+_REQUESTS = ("reads", "writes")
+_WAITED = ("read_ms", "write_ms")
 
 
 class _Counted(NamedTuple):

@@ -14,7 +14,6 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
 
 import msgspec
 
@@ -73,22 +72,22 @@ from advisor.transaction.rollback import recover_unfinished
 from advisor.transaction.trial import Trial, run_trial
 from advisor.tunables.catalogue import is_slow
 
-PERIOD_SECONDS: Final = 40.0
+PERIOD_SECONDS = 40.0
 LEAST_PERIOD, MOST_PERIOD = 10.0, 3600.0
-SUSPENDED_SECONDS: Final = 5.0
+SUSPENDED_SECONDS = 5.0
 """Between two readings: nothing was checked meanwhile, and the period is not counted."""
-TICK_SECONDS: Final = 1.0
-METRIC_SECONDS: Final = 10.0
+TICK_SECONDS = 1.0
+METRIC_SECONDS = 10.0
 """After which a metric's command counts as hung."""
-SLOWEST_READING: Final = 1.0
+SLOWEST_READING = 1.0
 """Seconds for one reading of all metrics: a longer one would put off the checks that are made each second."""
-_ROUNDING: Final = 1e-6
-SUSPENDED: Final = "suspended"
+_ROUNDING = 1e-6
+SUSPENDED = "suspended"
 """The lamp of a period in which advisor, or the machine, did not run."""
-IDLE_HINT: Final = "judge by a figure that moves with the traffic, at a time when there is some"
-NOWHERE: Final = MeasuredTarget("", "live", "", "", None, is_network=True, size_bytes=0, free_bytes=0)
+IDLE_HINT = "judge by a figure that moves with the traffic, at a time when there is some"
+NOWHERE = MeasuredTarget("", "live", "", "", None, is_network=True, size_bytes=0, free_bytes=0)
 """Nothing is run, so that no directory and no disk is the target."""
-NO_FIGURES: Final = RunFigures(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0.0, 0.0, 0.0)
+NO_FIGURES = RunFigures(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0.0, 0.0, 0.0)
 """Of a period: figures of fio are 0, which stands for none."""
 
 
@@ -403,7 +402,7 @@ def require_switchable(plan: Plan, profile: Profile, period: float) -> None:
         )
 
 
-_CLASS_REASONS: Final[Mapping[str, str]] = {
+_CLASS_REASONS: Mapping[str, str] = {
     "T1": "acts on new sockets, sessions or mounts only: the traffic that is there would not notice",
     "T2": "may interrupt a link: live traffic must not pay for a measurement",
     "T3": "needs a reboot or a rebuild: it cannot be switched on and off",
@@ -460,7 +459,7 @@ def _disks_of(host: Host, plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(own)) or tuple(name for name in host.names("/sys/block") if not _STACKED.match(name))
 
 
-_STACKED: Final = lazy_regex(r"(?:loop|ram|zram|dm-|md|sr|nbd|fd)[0-9]")
+_STACKED = lazy_regex(r"(?:loop|ram|zram|dm-|md|sr|nbd|fd)[0-9]")
 
 
 def _make_switchback(options: LiveOptions, limits: Sequence[Limit]) -> Switchback:

@@ -6,7 +6,7 @@ import operator
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -18,10 +18,8 @@ from advisor.proof.host_metrics import HostCounters, Reading
 from advisor.proof.interrupt import Stop
 from advisor.proof.own_command import CommandMetric, MetricError, OwnCommand
 
-_LIMIT: Final = lazy_regex(
-    r"\s*([A-Za-z][A-Za-z0-9_.-]{0,39})\s*([<>]=?)\s*([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*", re.ASCII
-)
-_COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
+_LIMIT = lazy_regex(r"\s*([A-Za-z][A-Za-z0-9_.-]{0,39})\s*([<>]=?)\s*([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*", re.ASCII)
+_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
     "<=": operator.le,

@@ -6,7 +6,6 @@ import socket
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Final
 
 import msgspec
 
@@ -24,8 +23,8 @@ from advisor.proof.pattern import KIB, AccessPattern, Arrival, JobSection
 from advisor.proof.twin import MAX_LOST, make_section, require_steady, was_made_regular
 from advisor.proof.workload_file import DiskMeans, LoadObservation, WorkloadFile
 
-_UNMATCHED_SHARE: Final = 0.05
-_LEAST_OF_UNIT: Final = 0.5
+_UNMATCHED_SHARE = 0.05
+_LEAST_OF_UNIT = 0.5
 """Of the requests on the device, so many are not to be of an unknown process, where one unit is asked for."""
 
 

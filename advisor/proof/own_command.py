@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -30,23 +30,23 @@ from advisor.proof.host_metrics import HOST_METRICS
 from advisor.proof.metrics import Metric
 from advisor.proof.prometheus import split_source
 
-COMMAND_WORKLOAD: Final = "command"
+COMMAND_WORKLOAD = "command"
 """What stands in a record where a workload of the library has its name."""
-LIVE_WORKLOAD: Final = "live"
+LIVE_WORKLOAD = "live"
 """The same, where nothing is run and the traffic that is there was measured."""
-OWN_WORKLOADS: Final = (COMMAND_WORKLOAD, LIVE_WORKLOAD)
-MAX_METRICS: Final = 8
-SEARCH_SECONDS: Final = 10.0
+OWN_WORKLOADS = (COMMAND_WORKLOAD, LIVE_WORKLOAD)
+MAX_METRICS = 8
+SEARCH_SECONDS = 10.0
 """A regular expression that takes longer than this on one output is the fault of the expression."""
 SMALLEST_FIGURE, LARGEST_FIGURE = 1e-9, 1e18
-_LAST_LINES: Final = 5
-_LINE_CHARACTERS: Final = 160
-_EXPRESSION_MAX: Final = 1000
+_LAST_LINES = 5
+_LINE_CHARACTERS = 160
+_EXPRESSION_MAX = 1000
 
 MetricKind = Literal["regex", "json", "time", "command", "prom", "counter", "host"]
-RUN_KINDS: Final[tuple[MetricKind, ...]] = ("regex", "json", "time", "command", "prom")
+RUN_KINDS: tuple[MetricKind, ...] = ("regex", "json", "time", "command", "prom")
 """What can be read of a run of a command."""
-LIVE_KINDS: Final[tuple[MetricKind, ...]] = ("command", "counter", "prom", "host")
+LIVE_KINDS: tuple[MetricKind, ...] = ("command", "counter", "prom", "host")
 """What can be read while a service works."""
 
 _SPEC = lazy_regex(
@@ -182,8 +182,8 @@ def _parse_metric(text: str, number: int, kinds: Sequence[MetricKind]) -> Comman
     return one if name else msgspec.structs.replace(one, name=_default_name(one, number))
 
 
-_KINDS: Final[dict[str, MetricKind]] = {kind: kind for kind in (*RUN_KINDS, *LIVE_KINDS)}
-_TIME: Final = Metric("time", "s", "lower")
+_KINDS: dict[str, MetricKind] = {kind: kind for kind in (*RUN_KINDS, *LIVE_KINDS)}
+_TIME = Metric("time", "s", "lower")
 
 
 def _check_expression(one: CommandMetric, text: str) -> None:

@@ -10,7 +10,6 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
 
 from advisor.errors import CommandError, RefusedError
 from advisor.facts.host_facts import Facts
@@ -22,13 +21,13 @@ from advisor.reach import Passed, Peers, await_gate, gate, peers_of, up_links
 from advisor.reach.records import Peer as Other
 from advisor.transaction.reachability import links_at_risk
 
-WINDOW_SECONDS: Final = 10.0
+WINDOW_SECONDS = 10.0
 """For the other end to answer again, from the links being up."""
-LINK_SECONDS: Final = 30.0
+LINK_SECONDS = 30.0
 """For the links to have a carrier again."""
-_PAUSE_SECONDS: Final = 0.1
-_LARGEST_PACKET_BYTES: Final = 65535
-_STORAGE: Final = frozenset({"nfs", "iscsi", "nvme"})
+_PAUSE_SECONDS = 0.1
+_LARGEST_PACKET_BYTES = 65535
+_STORAGE = frozenset({"nfs", "iscsi", "nvme"})
 
 
 class PathCheck:

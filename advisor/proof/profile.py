@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -41,7 +40,7 @@ from advisor.transaction.rollback import recover_unfinished
 from advisor.transaction.trial import Trial, run_trial
 
 RECONNECT_SECONDS = 60.0
-NETWORK_COMMAND: Final = (
+NETWORK_COMMAND = (
     "advisor prove PROFILE --command 'iperf3 -c PEER -t 2 -J' --metric"
     " json:.end.sum_received.bits_per_second:higher:bit/s --peer PEER, with iperf3 -s running on that host"
 )

@@ -15,24 +15,24 @@ import threading
 import time
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from advisor.host.patterns import lazy_regex
 
 if TYPE_CHECKING:
     from http.client import HTTPMessage
 
-ANSWER_SECONDS: Final = 10.0
+ANSWER_SECONDS = 10.0
 """For one answer, name resolution included."""
-ANSWER_BYTES: Final = 1 << 20
-SPAN: Final = "$span"
+ANSWER_BYTES = 1 << 20
+SPAN = "$span"
 """Stands in a query for the seconds of the run, as a range: ``rate(requests_total[$span])``."""
-CLOCK_SECONDS: Final = 1.0
+CLOCK_SECONDS = 1.0
 """The server's clock is known from its Date header, to a second."""
-_LAST_TIME: Final = 1e12
+_LAST_TIME = 1e12
 """Seconds since 1970 beyond any clock: JSON also holds NaN, and integers that no float holds."""
-_SLICE_SECONDS: Final = 0.05
-_MAX_NAMED: Final = 3
+_SLICE_SECONDS = 0.05
+_MAX_NAMED = 3
 
 _SOURCE = lazy_regex(r"(https?://(?:\[[0-9A-Fa-f:.]+\]|[^\s:/@\[\]]+)(?::[0-9]{1,5})?(?:/[^\s:@?#]*)?):(.+)", re.DOTALL)
 _PASSWORD = lazy_regex(r"https?://[^\s/(){}\"']*@")
@@ -42,7 +42,7 @@ _SELECTOR = lazy_regex(
 _QUOTED = lazy_regex(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`""")
 _RANGE = lazy_regex(r"\[\s*((?:[0-9]{1,9}(?:ms|[smhdwy]))+)")
 _PART = lazy_regex(r"([0-9]+)(ms|[smhdwy])")
-_SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
 
 
 def split_source(expression: str) -> tuple[str, str]:

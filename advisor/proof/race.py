@@ -18,19 +18,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import msgspec
 
 from advisor.proof.statistics import doubled_midranks, level_ties, step_down
 
-PRESENT: Final = 0
+PRESENT = 0
 """The arm that is the state before."""
-DROP_LEVEL: Final = 0.05
-WIN_LEVEL: Final = 0.045
-FIRST_DROP: Final = 3
+DROP_LEVEL = 0.05
+WIN_LEVEL = 0.045
+FIRST_DROP = 3
 """Blocks before which nothing is dropped."""
-EXPONENT: Final = 1.5
+EXPONENT = 1.5
 
 Block = Mapping[int, float]
 """One value for each arm that ran, on a log scale, plus is better."""

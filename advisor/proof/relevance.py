@@ -8,7 +8,6 @@ are named.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
@@ -21,13 +20,13 @@ from advisor.proof.target import MeasuredTarget, lower_devices
 from advisor.proof.workloads import Pattern
 from advisor.tunables import parse_tunable
 
-TOGGLE_CLASSES: Final[tuple[ToggleClass, ...]] = ("T0", "T1", "T2", "T3")
-_PAGE_CACHE: Final = lazy_regex(r"block:[^:]+:read_ahead_kb|sysctl:vm\.(?:dirty_.*|vfs_cache_pressure)")
-_DIRTY: Final = lazy_regex(r"sysctl:vm\.dirty_.*")
-_OPAQUE: Final = lazy_regex(r"(?:VxVM|VxDMP|zd|drbd)[0-9]+(?:p[0-9]+)?")
+TOGGLE_CLASSES: tuple[ToggleClass, ...] = ("T0", "T1", "T2", "T3")
+_PAGE_CACHE = lazy_regex(r"block:[^:]+:read_ahead_kb|sysctl:vm\.(?:dirty_.*|vfs_cache_pressure)")
+_DIRTY = lazy_regex(r"sysctl:vm\.dirty_.*")
+_OPAQUE = lazy_regex(r"(?:VxVM|VxDMP|zd|drbd)[0-9]+(?:p[0-9]+)?")
 """Devices of volume managers that do not name their disks in sysfs (DRBD 8 does not, DRBD 9 does)."""
-_PLACE: Final = lazy_regex(r"\{\w+\}")
-_NETWORK: Final = ("sysctl:net.", "link:", "llt:", "llt-timer:")
+_PLACE = lazy_regex(r"\{\w+\}")
+_NETWORK = ("sysctl:net.", "link:", "llt:", "llt-timer:")
 
 
 def toggle_class(declared: ToggleClass, changes: Iterable[Change]) -> ToggleClass:

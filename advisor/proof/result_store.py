@@ -6,7 +6,6 @@ import contextlib
 import os
 from datetime import datetime
 from pathlib import Path
-from typing import Final
 
 from advisor.errors import AdvisorError
 from advisor.host.patterns import lazy_regex
@@ -14,9 +13,9 @@ from advisor.host.putfile import put_file
 from advisor.host.trusted_files import make_own_directory
 from advisor.transaction.journal import Store
 
-KEPT_RESULTS: Final = 50
-_NAME: Final = lazy_regex(r"[0-9]{8}T[0-9]{6}Z-[a-z0-9_.+-]{1,100}\.json\.gz")
-_STRANGE: Final = lazy_regex(r"[^a-z0-9_.+-]+")
+KEPT_RESULTS = 50
+_NAME = lazy_regex(r"[0-9]{8}T[0-9]{6}Z-[a-z0-9_.+-]{1,100}\.json\.gz")
+_STRANGE = lazy_regex(r"[^a-z0-9_.+-]+")
 
 
 def results_directory() -> Path:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host.patterns import lazy_regex
 from advisor.proof.scratch import MIB
 from advisor.proof.workloads import THREADS_MAX
 
-_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_SIZE: Final = lazy_regex(r"([0-9]{1,15})(?:([kmgt])i?b?)?", re.IGNORECASE | re.ASCII)
-_TIMES_MEMORY: Final = lazy_regex(r"([0-9]{1,2}(?:\.[0-9])?)x", re.ASCII)
-_COUNT: Final = lazy_regex(r"[0-9]{1,6}", re.ASCII)
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE = lazy_regex(r"([0-9]{1,15})(?:([kmgt])i?b?)?", re.IGNORECASE | re.ASCII)
+_TIMES_MEMORY = lazy_regex(r"([0-9]{1,2}(?:\.[0-9])?)x", re.ASCII)
+_COUNT = lazy_regex(r"[0-9]{1,6}", re.ASCII)
 
 
 def parse_size(text: str, option: str) -> int:

@@ -17,27 +17,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-HARM_LEVEL: Final = 20.0
+HARM_LEVEL = 20.0
 """E from which a value is withdrawn: 1 over 5 %."""
-HARM_BET: Final = 0.8
-PROBE_SECONDS: Final = 9.0
-PROBE_DISCARD: Final = 2.0
-PROBE_PAIRS: Final = 10
+HARM_BET = 0.8
+PROBE_SECONDS = 9.0
+PROBE_DISCARD = 2.0
+PROBE_PAIRS = 10
 """Short periods first: harm that is large shows within three minutes, and so does how long an effect takes."""
-ASSUMED_TAU: Final = 3.0
+ASSUMED_TAU = 3.0
 """Seconds, where no effect was large enough to see how long it takes."""
-DISCARDED_TAUS: Final = 3.0
-LEAST_DISCARD: Final = 3.0
-MOST_DISCARDED_SHARE: Final = 0.5
-ONE_SIDED: Final = 100.0
+DISCARDED_TAUS = 3.0
+LEAST_DISCARD = 3.0
+MOST_DISCARDED_SHARE = 0.5
+ONE_SIDED = 100.0
 """Effect of a pair with a figure in one arm only: larger than any ln ratio of figures, and finite."""
-_LEAST_EFFECT: Final = 1e-9
+_LEAST_EFFECT = 1e-9
 """A figure that never moves shows no effect, and no time that it takes."""
-_SURE: Final = 4.0
+_SURE = 4.0
 """Standard errors that an effect must have before its relaxation is read off."""
-_TAUS: Final = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.5, 8.0, 10.0, 13.0, 16.0, 20.0, 30.0, 60.0)
+_TAUS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.5, 8.0, 10.0, 13.0, 16.0, 20.0, 30.0, 60.0)
 
 
 def shown_share(tau: float, period: float, discard: float) -> float:

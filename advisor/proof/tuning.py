@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -60,14 +59,14 @@ from advisor.transaction.journal import Store
 from advisor.transaction.requests import refuse_while_one_waits
 from advisor.transaction.rollback import recover_unfinished
 
-MAX_CANDIDATES: Final = 24
-MIN_BLOCKS: Final = 10
+MAX_CANDIDATES = 24
+MIN_BLOCKS = 10
 """With fewer blocks a gain of 10 % among 12 candidates is missed more often than it is found."""
 MIN_PAIRS, MAX_PAIRS = 16, 24
 """Of the confirmation."""
-_KEPT_SESSIONS: Final = 20
-_MAX_SESSION: Final = 64 << 20
-_ID: Final = lazy_regex(r"[0-9]{8}-[0-9]{6}")
+_KEPT_SESSIONS = 20
+_MAX_SESSION = 64 << 20
+_ID = lazy_regex(r"[0-9]{8}-[0-9]{6}")
 
 Say = Callable[[str], None]
 

@@ -8,7 +8,7 @@ is reported is that of the confirmation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -18,9 +18,9 @@ from advisor.proof.metrics import Metric
 from advisor.proof.own_command import OwnCommand
 from advisor.proof.records import ArmSetting, Proof, Verdict
 
-PLACEBO: Final = "placebo"
+PLACEBO = "placebo"
 """An arm that sets nothing, as the present state does."""
-STATE_BEFORE: Final = "present"
+STATE_BEFORE = "present"
 """The first arm: the state before."""
 
 TuneVerdict = Verdict | Literal["no-winner", "placebo-ahead", "unfinished"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 import msgspec
 
@@ -17,35 +16,35 @@ from advisor.observe.load import DIRECTIONS, LoadFigures, RoughFigures, ThreadFi
 from advisor.proof.pattern import AccessPattern, Arrival, ArrivalKind, JobSection
 from advisor.proof.workload_file import TwinError, divides_by_zero
 
-LEAST_REQUESTS: Final = 1000
-_FEW: Final = 50
+LEAST_REQUESTS = 1000
+_FEW = 50
 """With fewer, how long an observation has to be is not known."""
-SIZES_BOUND: Final = 0.05
-READ_BOUND: Final = 0.02
-ORDER_BOUND: Final = 0.05
-MAX_LOST: Final = 0.01
-_MAX_DISCARDS: Final = 0.05
-_MAX_DEPTH: Final = 256
-_MAX_STREAMS: Final = 16
-_MOST_SIZES: Final = 60
-_SEQUENTIAL: Final = 0.98
-_STREAMS_FROM: Final = 0.9
-_REACTION_US: Final = 60.0
+SIZES_BOUND = 0.05
+READ_BOUND = 0.02
+ORDER_BOUND = 0.05
+MAX_LOST = 0.01
+_MAX_DISCARDS = 0.05
+_MAX_DEPTH = 256
+_MAX_STREAMS = 16
+_MOST_SIZES = 60
+_SEQUENTIAL = 0.98
+_STREAMS_FROM = 0.9
+_REACTION_US = 60.0
 """As long as an application may take, after a completion, to ask again without having waited for anything else."""
-_FIO_REACTION_US: Final = 15.0
+_FIO_REACTION_US = 15.0
 """What fio itself takes: it comes on top of a pause that it is asked for."""
-_FULL_DEPTH: Final = 0.6
-_IDLE_SHARE: Final = 0.1
-_REGULAR: Final = 0.5
-_ALIKE: Final = 0.5
+_FULL_DEPTH = 0.6
+_IDLE_SHARE = 0.1
+_REGULAR = 0.5
+_ALIKE = 0.5
 """The lower spread of times to think; independent arrivals have 0.58."""
-_MAX_THREADS: Final = 64
-_TOGETHER: Final = 1.5
+_MAX_THREADS = 64
+_TOGETHER = 1.5
 """Threads that think ask for no more than this times what was observed, or they are no such threads."""
-_POISSON_QUARTILES: Final = 0.55
+_POISSON_QUARTILES = 0.55
 """The lower quartile of the gaps over the upper: 0.21 where arrivals are independent, 1 where they are regular."""
-_UNEVEN: Final = 0.6
-_CHANGED: Final = 2.0
+_UNEVEN = 0.6
+_CHANGED = 2.0
 
 
 def make_section(load: LoadFigures) -> tuple[JobSection, TwinError]:

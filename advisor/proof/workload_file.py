@@ -21,11 +21,11 @@ from advisor.proof.metrics import MetricName
 from advisor.proof.pattern import JobSection, Pattern, default_metric
 
 SCHEMA: Final = "advisor.workload/1"
-_HINT: Final = "write it with: advisor observe -o FILE"
-_MAX_BYTES: Final = 4 << 20
-_MAX_BLOCK: Final = 64 << 20
-_MAX_RATE: Final = 10_000_000
-_MAX_PAUSE_US: Final = 60_000_000
+_HINT = "write it with: advisor observe -o FILE"
+_MAX_BYTES = 4 << 20
+_MAX_BLOCK = 64 << 20
+_MAX_RATE = 10_000_000
+_MAX_PAUSE_US = 60_000_000
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Text = Annotated[str, msgspec.Meta(max_length=500)]
 

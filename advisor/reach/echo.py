@@ -12,7 +12,6 @@ import os
 import socket
 import struct
 import time
-from typing import Final
 
 import msgspec
 
@@ -21,17 +20,17 @@ from advisor.reach import icmp
 from advisor.reach.icmp import Said, Version
 from advisor.reach.records import Peer
 
-_MTU_DISCOVER: Final = {4: (socket.IPPROTO_IP, 10), 6: (socket.IPPROTO_IPV6, 23)}
-_PROBE: Final = 3
-_IPV6_DONTFRAG: Final = 62
+_MTU_DISCOVER = {4: (socket.IPPROTO_IP, 10), 6: (socket.IPPROTO_IPV6, 23)}
+_PROBE = 3
+_IPV6_DONTFRAG = 62
 _SOL_RAW, _ICMP_FILTER = 255, 1
-_ICMP6_FILTER: Final = 1
-_TIMESTAMPNS: Final = 35
-_SOCKET_BYTES: Final = 1 << 19
-_PACKET_BYTES: Final = 1 << 16
-_ANCILLARY_BYTES: Final = 512
-_MAX_BURST: Final = 64
-_TRANSIENT: Final = frozenset({errno.ENOBUFS, errno.EAGAIN, errno.ENOMEM})
+_ICMP6_FILTER = 1
+_TIMESTAMPNS = 35
+_SOCKET_BYTES = 1 << 19
+_PACKET_BYTES = 1 << 16
+_ANCILLARY_BYTES = 512
+_MAX_BURST = 64
+_TRANSIENT = frozenset({errno.ENOBUFS, errno.EAGAIN, errno.ENOMEM})
 
 
 class Reply(msgspec.Struct, frozen=True):

@@ -11,18 +11,18 @@ import socket
 import struct
 import sys
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
-ICMP_HEADER: Final = 8
-SMALL_DATA: Final = 56
-LARGEST: Final = 65535
+ICMP_HEADER = 8
+SMALL_DATA = 56
+LARGEST = 65535
 
-IP_RECVERR: Final = 11
-IP_RECVFRAGSIZE: Final = 25
-IPV6_RECVERR: Final = 25
-IPV6_RECVFRAGSIZE: Final = 77
+IP_RECVERR = 11
+IP_RECVFRAGSIZE = 25
+IPV6_RECVERR = 25
+IPV6_RECVFRAGSIZE = 77
 
 _ECHO = {4: (8, 0), 6: (128, 129)}
 _IP_HEADER = {4: 20, 6: 40}
@@ -32,8 +32,8 @@ _FILL = bytes(range(256)) * (LARGEST // 256 + 1)
 # struct sock_extended_err of linux/errqueue.h, in the host's own byte order.
 _EXTENDED = struct.Struct("=IBBBBII")
 _LOCAL, _ICMP, _ICMP6 = 1, 2, 3
-_MAX_ERRNO: Final = 4095
-_UNREACHABLE4: Final = {
+_MAX_ERRNO = 4095
+_UNREACHABLE4 = {
     0: "network unreachable",
     1: "host unreachable",
     2: "protocol unreachable",
@@ -43,7 +43,7 @@ _UNREACHABLE4: Final = {
     10: "host administratively prohibited",
     13: "communication administratively prohibited",
 }
-_UNREACHABLE6: Final = {
+_UNREACHABLE6 = {
     0: "no route to the destination",
     1: "communication administratively prohibited",
     2: "beyond the scope of the source address",

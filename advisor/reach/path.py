@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Generator, Sequence
-from typing import Final
 
 import msgspec
 
@@ -18,24 +17,24 @@ from advisor.reach.icmp import LARGEST, least_size, small_size, version_of
 from advisor.reach.records import Limit, Peer, Reach
 from advisor.reach.talk import Ask, Heard, Talk, hold
 
-DEFAULT_COUNT: Final = 5
-MAX_COUNT: Final = 100
+DEFAULT_COUNT = 5
+MAX_COUNT = 100
 
-_FIRST_COPIES: Final = 5
-_FIRST_SPACING_SECONDS: Final = 0.25
-_FIRST_WAIT_SECONDS: Final = 1.0
-_ECHO_SPACING_SECONDS: Final = 0.1
-_LEAST_WAIT_SECONDS: Final = 0.2
-_LEAST_SPACING_SECONDS: Final = 0.05
-_MOST_WAIT_SECONDS: Final = 1.5
-_WAIT_ROUND_TRIPS: Final = 2
-_COPIES: Final = 3
-_MOST_COPIES: Final = 10
-_CHANCE_OF_ALL_LOST: Final = 0.001
+_FIRST_COPIES = 5
+_FIRST_SPACING_SECONDS = 0.25
+_FIRST_WAIT_SECONDS = 1.0
+_ECHO_SPACING_SECONDS = 0.1
+_LEAST_WAIT_SECONDS = 0.2
+_LEAST_SPACING_SECONDS = 0.05
+_MOST_WAIT_SECONDS = 1.5
+_WAIT_ROUND_TRIPS = 2
+_COPIES = 3
+_MOST_COPIES = 10
+_CHANCE_OF_ALL_LOST = 0.001
 
 # Where paths end in practice: jumbo frames, FDDI, Ethernet, PPPoE, tunnels of several kinds, what IPv6 and IPv4 demand.
-_PLATEAUS: Final = (9216, 9000, 8900, 4352, 1500, 1492, 1480, 1460, 1450, 1430, 1420, 1400, 1380, 1280, 1006, 576)
-_ETHERNET: Final = 1500
+_PLATEAUS = (9216, 9000, 8900, 4352, 1500, 1492, 1480, 1460, 1450, 1430, 1420, 1400, 1380, 1280, 1006, 576)
+_ETHERNET = 1500
 
 
 class ProbePace(msgspec.Struct, frozen=True):

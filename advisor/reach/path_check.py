@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -19,11 +19,11 @@ from advisor.reach.path import hinted, why_silent
 from advisor.reach.records import Peer, Peers, Unprobeable
 from advisor.reach.talk import Ask, Heard, Talk, hold
 
-DEADLINE_SECONDS: Final = 2.0
-LINK_SECONDS: Final = 30.0
-_COPIES: Final = 3
-_LEAST_DEADLINE_SECONDS: Final = 0.4
-_PAUSE_SECONDS: Final = 0.2
+DEADLINE_SECONDS = 2.0
+LINK_SECONDS = 30.0
+_COPIES = 3
+_LEAST_DEADLINE_SECONDS = 0.4
+_PAUSE_SECONDS = 0.2
 
 Reason = Literal["no-answer", "unreachable", "silent", "too-big", "way-back", "link", "link-down"]
 """Why a peer does not pass.

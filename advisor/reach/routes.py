@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
 import msgspec
 
@@ -14,13 +13,13 @@ from advisor.reach.addresses import Address, FoundAddress, parse_address, scope_
 
 # RTF_UP, RTF_GATEWAY and RTF_REJECT of linux/route.h.
 _UP, _GATEWAY, _REJECT = 0x0001, 0x0002, 0x0200
-DEFAULT_ROUTES: Final = {
+DEFAULT_ROUTES = {
     4: ("ip", "-j", "-4", "route", "show", "table", "all", "exact", "default"),
     6: ("ip", "-j", "-6", "route", "show", "table", "all", "exact", "default"),
 }
-_SEEN: Final = ("REACHABLE", "PERMANENT", "DELAY", "PROBE", "STALE")
-_MOST_NEIGHBOURS: Final = 32
-_TABLES: Final = {4: "/proc/net/route", 6: "/proc/net/ipv6_route"}
+_SEEN = ("REACHABLE", "PERMANENT", "DELAY", "PROBE", "STALE")
+_MOST_NEIGHBOURS = 32
+_TABLES = {4: "/proc/net/route", 6: "/proc/net/ipv6_route"}
 
 
 class Hop(msgspec.Struct, frozen=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 import msgspec
 
@@ -14,7 +13,7 @@ from advisor.reach.path import MAX_COUNT, measure
 from advisor.reach.peers import named_peers, peers_of, read_peer_facts
 from advisor.reach.records import Peers, Reach, Unprobeable
 
-LEAST_MTU: Final = 68
+LEAST_MTU = 68
 """The least that IPv4 allows a link to carry (RFC 791)."""
 
 

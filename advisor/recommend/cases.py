@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS
@@ -35,8 +34,8 @@ from advisor.rules.roles import ROLE_NAMES
 from advisor.rules.storage_path import crosses_iscsi, crosses_network, seen
 from advisor.rules.workload import DeclaredWorkload
 
-_NOTHING: Final = DeclaredWorkload()
-_CROSSES: Final = "data crosses the network"
+_NOTHING = DeclaredWorkload()
+_CROSSES = "data crosses the network"
 
 
 def smallest_mtu(facts: Facts) -> int | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.proof import workloads as measured
 from advisor.proof.workload_file import is_workload_path
 from advisor.rules.workload import Access, DeclaredWorkload, Replication, Transport, parse_workload
 
 # What an article's pattern ran over: transport and replication. Nothing is said where it has both forms.
-_GROUPS: Final[Mapping[str, tuple[Transport | None, Replication | None]]] = {
+_GROUPS: Mapping[str, tuple[Transport | None, Replication | None]] = {
     "infoscale": (None, "sync"),
     "iometer": ("tcp", None),
     "iris": ("local", None),
@@ -18,7 +17,7 @@ _GROUPS: Final[Mapping[str, tuple[Transport | None, Replication | None]]] = {
 }
 
 
-_ON_SERVERS: Final = ("beegfs.dd", "beegfs.storagebench")
+_ON_SERVERS = ("beegfs.dd", "beegfs.storagebench")
 """What the article runs on the storage servers themselves: nothing of it crosses the network."""
 
 

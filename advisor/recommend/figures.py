@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.recommend import infoscale, iris, iscsi
 from advisor.recommend.records import Figure
 from advisor.rules import sources
 from advisor.rules.queries import BEEGFS_NVME, JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING
 
-_FSS_BASE: Final = Figure(
+_FSS_BASE = Figure(
     "Mirrored inside one zone: about half of the 2,000 IOPS (8 MB/s) of a local disk; across zones less still.",
     "4 KiB random, half reads, half writes",
     sources.WHITE_PAPER,
 )
 
-FIGURES: Final[Mapping[str, tuple[Figure, ...]]] = {
+FIGURES: Mapping[str, tuple[Figure, ...]] = {
     JUMBO_FRAMES: (
         Figure(
             "MTU 9000 was the best of the three tunings; the paper has charts and no numbers.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import (
@@ -26,16 +25,16 @@ from advisor.rules.workload import DeclaredWorkload
 
 Verdict = tuple[Fits, Standing, str]
 
-_RANDOM: Final = "4 KiB random, half reads, half writes, on a t2.large with gp2 volumes of 5 GiB"
-_SINGLE: Final = Figure("About 2,000 IOPS, which is 8 MB/s, and next to no CPU; a chart.", _RANDOM, sources.WHITE_PAPER)
-_MIRROR: Final = Figure(
+_RANDOM = "4 KiB random, half reads, half writes, on a t2.large with gp2 volumes of 5 GiB"
+_SINGLE = Figure("About 2,000 IOPS, which is 8 MB/s, and next to no CPU; a chart.", _RANDOM, sources.WHITE_PAPER)
+_MIRROR = Figure(
     f"About half of the IOPS of a local disk, and at most {MIRRORING_CPU_PERCENT:g} % of the CPUs, a little more over "
     "TCP; charts.",
     _RANDOM,
     sources.WHITE_PAPER,
 )
 
-FIGURES: Final[Mapping[str, tuple[Figure, ...]]] = {
+FIGURES: Mapping[str, tuple[Figure, ...]] = {
     profile_of(SINGLE_NODE): (_SINGLE,),
     profile_of(SHARED_DISK): (
         Figure(
@@ -79,11 +78,11 @@ FIGURES: Final[Mapping[str, tuple[Figure, ...]]] = {
     ),
 }
 
-_FAIL_OVER: Final = (
+_FAIL_OVER = (
     "This host is a node of a cluster: one that is to notice a dead volume quickly and fail over keeps the 30 seconds."
 )
 
-READS_ALONE: Final = "Reads alone: the local copy serves them, and nothing of them crosses to the mirror."
+READS_ALONE = "Reads alone: the local copy serves them, and nothing of them crosses to the mirror."
 
 
 def configuration_of(profile: str) -> str | None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from advisor.facts.host_facts import Facts
 from advisor.recommend.records import Case, Figure
 from advisor.rules import sources
 from advisor.rules.iris import WRITE_DAEMONS_PROFILE, write_volumes
 from advisor.rules.workload import DeclaredWorkload
 
-_LOAD: Final = "RANREAD and RANWRITE on a r5b.24xlarge, Asyncwij=16, wdparm=16,32,512,128, wduseasyncio=1"
+_LOAD = "RANREAD and RANWRITE on a r5b.24xlarge, Asyncwij=16, wdparm=16,32,512,128, wduseasyncio=1"
 
-FIGURES: Final = {
+FIGURES = {
     WRITE_DAEMONS_PROFILE: (
         Figure(
             "Random writes of the databases took about 1 ms on one io2 Block Express volume and on sixteen striped gp3 "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.facts.host_facts import Facts
 from advisor.recommend.records import Case, Figure, Reason
@@ -13,40 +12,40 @@ from advisor.rules.queries import ISCSI, ISCSI_MULTIPATH, JUMBO_FRAMES, by_name,
 from advisor.rules.storage_path import carriers, crosses_iscsi
 from advisor.rules.workload import DeclaredWorkload
 
-PROFILES: Final = frozenset({ISCSI, ISCSI_MULTIPATH})
+PROFILES = frozenset({ISCSI, ISCSI_MULTIPATH})
 
 # A basic header segment goes before the data of a request (RFC 7143, 11.2.1), TCP and IP with their headers around it.
-_HEADER_BYTES: Final = 48 + 20 + 20
+_HEADER_BYTES = 48 + 20 + 20
 
-_SEQUENTIAL: Final = Figure(
+_SEQUENTIAL = Figure(
     "128.0 MB/s before and 394.5 after the links were tuned (+208 %), of about 440 that four 1 GbE links carry; "
     "4,096 and 12,625 IOPS.",
     "iometer.maxtp-r100: 32 KiB sequential reads, 64 outstanding, a file below the storage's memory",
     sources.OPENFILER,
 )
-_HALF: Final = Figure(
+_HALF = Figure(
     "4,302 IOPS before and 7,031 after the links were tuned (+63 %).",
     "iometer.maxtp-rw50: 32 KiB sequential, half reads, 64 outstanding",
     sources.OPENFILER,
 )
-_REAL_LIFE: Final = Figure(
+_REAL_LIFE = Figure(
     "141 IOPS before and 182 after the links were tuned (+28 %); 1.1 and 1.42 MB/s.",
     "iometer.reallife: 8 KiB, 60 % random, 65 % reads, 64 outstanding",
     sources.OPENFILER,
 )
-_RANDOM: Final = Figure(
+_RANDOM = Figure(
     "108 IOPS before and 150 after the links were tuned (+40 %); 0.8 and 1.17 MB/s.",
     "iometer.rnd8k-r70: 8 KiB random, 70 % reads, 64 outstanding",
     sources.OPENFILER,
 )
-_SWITCH: Final = Figure(
+_SWITCH = Figure(
     "While the path changed after 1,000 requests only, four links gave 128.0 MB/s: little more than one.",
     "iometer.maxtp-r100 over four 1 GbE paths",
     sources.OPENFILER,
 )
-_STEP: Final = (_SEQUENTIAL, _HALF, _REAL_LIFE, _RANDOM)
+_STEP = (_SEQUENTIAL, _HALF, _REAL_LIFE, _RANDOM)
 
-FIGURES: Final = {ISCSI: _STEP, ISCSI_MULTIPATH: (_SWITCH, *_STEP)}
+FIGURES = {ISCSI: _STEP, ISCSI_MULTIPATH: (_SWITCH, *_STEP)}
 
 
 def cases(facts: Facts, workload: DeclaredWorkload) -> tuple[Case, ...]:

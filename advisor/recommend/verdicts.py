@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Literal, get_args
+from typing import Literal, get_args
 
 import msgspec
 
@@ -39,11 +39,11 @@ from advisor.tunables import parse_tunable
 from advisor.tunables.catalogue import namespace_of
 
 Verdict = Literal["harmful", "helps", "overridden", "owned", "no-effect", "lowers", "no-evidence", "unknown", "set"]
-VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """The most important first."""
-_OF_FILES: Final = frozenset({"sysctl.overridden", "sysctl.differs-at-boot"})
+_OF_FILES = frozenset({"sysctl.overridden", "sysctl.differs-at-boot"})
 """Findings that a plan makes by its file: they say nothing of the value."""
-_NO_RECORD: Final = "advisor has no record of this key"
+_NO_RECORD = "advisor has no record of this key"
 
 
 class JudgedLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -473,7 +473,7 @@ def _is_beyond(live: str, value: str, asked: str) -> bool:
     return any((now - aim) * (aim - was) > 0 for was, now, aim in _in_numbers(live, value, asked))
 
 
-_SITE: Final = (
+_SITE = (
     (r"block:(.+):(\w+)", r"queue/\2", r"/sys/block/\1/queue/\2"),
     (r"link:(.+):txqueuelen", "txqueuelen", r"\1"),
     (r"link:(.+):feature\.tx-tcp6?-segmentation", "tso", r"\1"),

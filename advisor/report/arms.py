@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from advisor.proof.ablation import run_count
 from advisor.proof.blocks import ArmsProof, Call, Effect, Quality, counted_blocks, kept_values
@@ -18,22 +18,22 @@ from advisor.report.proof_words import command_words, workload_title
 from advisor.report.svg import MIN_WIDTH, Picture
 from advisor.shell.quote import shell_quote
 
-_QUALITY: Final[Mapping[Quality, tuple[str, Style]]] = {
+_QUALITY: Mapping[Quality, tuple[str, Style]] = {
     "sound": ("measured", "green"),
     "indicative": ("indicative only", "yellow"),
     "invalid": ("invalid", "red"),
 }
-_CALLS: Final[Mapping[Call, tuple[str, Style]]] = {
+_CALLS: Mapping[Call, tuple[str, Style]] = {
     "gain": ("gain", "green"),
     "loss": ("loss", "red"),
     "no-difference": ("no difference", ""),
     "inconclusive": ("no effect shown", "dim"),
 }
-_LEVEL_WORDS: Final = (
+_LEVEL_WORDS = (
     "An interval has the level at which Holm's procedure tested that comparison, so it excludes no change exactly where"
     " a gain or a loss is called."
 )
-_DESCRIPTION: Final = (
+_DESCRIPTION = (
     "For each arm the change of the metric and its interval, on one axis of changes, logarithmic; what excludes no "
     "change is a gain or a loss. All figures are in the table."
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 from advisor.errors import AdvisorError
 from advisor.proof.own_command import COMMAND_WORKLOAD
@@ -20,12 +19,12 @@ from advisor.report.proof_words import command_words, name_metric, place_options
 from advisor.report.units import format_binary
 from advisor.shell.quote import shell_quote
 
-_QUALITY: Final[Mapping[Quality, tuple[str, Style]]] = {
+_QUALITY: Mapping[Quality, tuple[str, Style]] = {
     "sound": ("measured", "green"),
     "indicative": ("indicative only", "yellow"),
     "invalid": ("invalid", "red"),
 }
-_ENDED: Final[Mapping[Ended, str]] = {
+_ENDED: Mapping[Ended, str] = {
     "complete": "all rounds were run",
     "settled": "early",
     "budget": "the time budget was used up",
@@ -34,7 +33,7 @@ _ENDED: Final[Mapping[Ended, str]] = {
     "io-pressure": "early: others were waiting for I/O",
     "bytes": "the byte budget was used up",
 }
-_SCRATCH_LEFT: Final = "the scratch file was not removed"
+_SCRATCH_LEFT = "the scratch file was not removed"
 
 
 def bench_text(bench: Bench, *, width: int, color: bool) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 from advisor.proof.series import KNEE_SHARE, Bench, Sweep, WorkloadSeries
 from advisor.proof.workloads import WORKLOADS, split_threads
 from advisor.report.layout import Page, Span, columns, listed
 from advisor.report.proof_numbers import format_figure
 
-_TABLE_FROM: Final = 4
+_TABLE_FROM = 4
 """So many patterns of one group are read more easily as a table."""
 
 

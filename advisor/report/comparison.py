@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.proof.comparison import ComparedSeries, Outcome, SeriesComparison, WorkloadDifference
 from advisor.report.layout import Cell, Page, Span, Style, counted
 from advisor.report.proof import format_percent
 from advisor.report.proof_numbers import format_figure, p_words
 
-_STYLES: Final[Mapping[Outcome, Style]] = {"better": "green", "worse": "red", "inconclusive": "yellow"}
+_STYLES: Mapping[Outcome, Style] = {"better": "green", "worse": "red", "inconclusive": "yellow"}
 
 
 def comparison_text(comparison: SeriesComparison, *, width: int, color: bool) -> str:

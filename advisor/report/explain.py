@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -29,10 +29,10 @@ from advisor.rules.registry import RULES
 from advisor.tunables import all_kinds, find_kind, namespace_of, parse_tunable
 from advisor.tunables.preflight import ExpandsIds
 
-MAX_MATCHES: Final = 3
-NEARLY_AS_CLOSE: Final = 0.2
+MAX_MATCHES = 3
+NEARLY_AS_CLOSE = 0.2
 """By how much the likeness (difflib, 0 to 1) of a further suggestion may be below that of the closest."""
-ALL_CONTRADICTIONS: Final = "contradictions"
+ALL_CONTRADICTIONS = "contradictions"
 
 
 class Explanation(msgspec.Struct, frozen=True):

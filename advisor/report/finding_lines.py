@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
-from typing import Final
 
 from advisor.host.patterns import lazy_regex
 from advisor.report.finding_blocks import SEVERITY_WORDS, counted_severity
@@ -15,16 +14,16 @@ from advisor.rules.judged import Judged
 from advisor.rules.numbering import NAME, NumberedFindings, title_template
 from advisor.rules.remedy import PlanProfile, SetTunable
 
-NAMES_SHOWN: Final = 3
+NAMES_SHOWN = 3
 """Names and ranges that stand for the devices of a line before the rest is counted."""
-_GAP: Final = 2
-NARROW: Final = 60
+_GAP = 2
+NARROW = 60
 """Columns of a window below which a text goes on below its line: a few words of it would not say what was found."""
-_LEAST_TEXT: Final = 24
-_MOST_COMMAND: Final = 30
-_USUAL_COMMAND: Final = len("advisor fix 1000")
+_LEAST_TEXT = 24
+_MOST_COMMAND = 30
+_USUAL_COMMAND = len("advisor fix 1000")
 # A verb after several names in place of one: the findings of a rule are sentences about one device each.
-_PLURALS: Final[Mapping[str, str]] = {"has": "have", "is": "are", "was": "were", "does": "do", "lists": "list"}
+_PLURALS: Mapping[str, str] = {"has": "have", "is": "are", "was": "were", "does": "do", "lists": "list"}
 _VERB = lazy_regex(r"(?<= )(has|is|was|does|lists)(?= )")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any, Final
+from typing import Any
 
 from advisor.planning.records import Plan, plan_document
 from advisor.recommend.fixes import Fix, LeftOut, ManualStep
@@ -14,7 +14,7 @@ from advisor.rules.remedy import is_alternative
 from advisor.shell.quote import shell_quote
 from advisor.transaction.journal import Record
 
-_SHOWN: Final = 3
+_SHOWN = 3
 
 
 def fix_text(fix: Fix, *, width: int, color: bool, is_live: bool = True) -> str:

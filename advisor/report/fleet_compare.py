@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -22,11 +21,11 @@ from advisor.report.layout import Page, Piece, Span, Style, counted, listed, pad
 from advisor.report.units import format_speed
 from advisor.rules.finding import SEVERITIES
 
-SCHEMA: Final = "advisor.fleet-comparison/1"
-MAX_NAMES: Final = 12
-_MAX_ROWS: Final = 8
-_MAX_HOSTS: Final = 20
-STYLES: Final[Mapping[str, Style]] = {"critical": "bold red", "warning": "red", "advice": "yellow", "info": "cyan"}
+SCHEMA = "advisor.fleet-comparison/1"
+MAX_NAMES = 12
+_MAX_ROWS = 8
+_MAX_HOSTS = 20
+STYLES: Mapping[str, Style] = {"critical": "bold red", "warning": "red", "advice": "yellow", "info": "cyan"}
 
 
 def comparison_document(comparison: HostComparison) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 from advisor.fleet.compare.comparison import AttributeDifference, FleetFinding, HostComparison
 from advisor.fleet.paths.matrix import Matrix, MatrixCell
@@ -24,11 +23,11 @@ from advisor.report.html import render_page
 from advisor.report.layout import counted
 from advisor.rules.finding import SEVERITIES
 
-_MAX_GRID: Final = 60
-_MAX_COLUMNS: Final = 14
-_MAX_ROWS: Final = 40
-_MAX_PATHS: Final = 24
-_STYLES: Final = {"critical": "red", "warning": "red", "advice": "yellow", "info": ""}
+_MAX_GRID = 60
+_MAX_COLUMNS = 14
+_MAX_ROWS = 40
+_MAX_PATHS = 24
+_STYLES = {"critical": "red", "warning": "red", "advice": "yellow", "info": ""}
 
 
 def comparison_page(comparison: HostComparison) -> str:

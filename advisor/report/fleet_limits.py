@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
@@ -11,8 +10,8 @@ from advisor.limits.cluster import Cluster, ClusterHost, Part
 from advisor.report.host_ceiling import add_ceiling, figure_piece, stage_words
 from advisor.report.layout import Page, Piece, Span
 
-SCHEMA: Final = "advisor.fleet-limits/1"
-_PARTS: Final[dict[Part, str]] = {"server": "server", "client": "client", "other": "not counted"}
+SCHEMA = "advisor.fleet-limits/1"
+_PARTS: dict[Part, str] = {"server": "server", "client": "client", "other": "not counted"}
 
 
 def fleet_limits_document(cluster: Cluster, failed: Mapping[str, str]) -> dict[str, object]:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from advisor.fleet.paths.matrix import Matrix, MatrixCell
 from advisor.report.format import natural
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded
 
-MAX_GRID: Final = 12
+MAX_GRID = 12
 """Nodes of a network that stand in one table: as many as 80 columns have room for."""
-MAX_ROWS: Final = 40
-_CELL: Final = 6
-_LEGEND: Final = (
+MAX_ROWS = 40
+_CELL = 6
+_LEGEND = (
     "From row to column: median round trip in microseconds (m: milliseconds)",
     "! less passes than both links carry · ? path MTU unknown · x no answer",
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 from advisor.fleet.runs.journal import PlannedHost, PlannedState
 from advisor.fleet.runs.planning import FleetPlan
@@ -13,9 +12,9 @@ from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed
 from advisor.report.plan import add_plan
 
-SCHEMA: Final = "advisor.fleet-plan/1"
+SCHEMA = "advisor.fleet-plan/1"
 
-_STATES: Final[Mapping[PlannedState, tuple[str, Style]]] = {
+_STATES: Mapping[PlannedState, tuple[str, Style]] = {
     "failed": ("Could not be asked", "red"),
     "cannot": ("Cannot be done", "red"),
     "unfit": ("Does not apply there", ""),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -17,11 +16,11 @@ from advisor.report.layout import Page, Piece, Span, Style, counted, listed
 from advisor.report.transaction import format_time
 from advisor.transaction.verify import Drift
 
-RUN_SCHEMA: Final = "advisor.fleet-run/1"
-VERIFY_SCHEMA: Final = "advisor.fleet-verify/1"
-STATUS_SCHEMA: Final = "advisor.fleet-status/1"
+RUN_SCHEMA = "advisor.fleet-run/1"
+VERIFY_SCHEMA = "advisor.fleet-verify/1"
+STATUS_SCHEMA = "advisor.fleet-status/1"
 
-_HOSTS: Final[Mapping[HostState, tuple[str, Style]]] = {
+_HOSTS: Mapping[HostState, tuple[str, Style]] = {
     "applied": ("changed and kept", "green"),
     "awaiting-confirmation": ("waits for its confirmation", "yellow"),
     "unchanged": ("all was there already", ""),
@@ -31,7 +30,7 @@ _HOSTS: Final[Mapping[HostState, tuple[str, Style]]] = {
     "unreachable": ("could not be reached; nothing was begun", "red"),
     "unknown": ("not known to be back", "red"),
 }
-_RUNS: Final[Mapping[str, tuple[str, Style]]] = {
+_RUNS: Mapping[str, tuple[str, Style]] = {
     "done": ("done", "green"),
     "nothing": ("nothing to change", ""),
     "stopped": ("stopped", "red"),
@@ -39,7 +38,7 @@ _RUNS: Final[Mapping[str, tuple[str, Style]]] = {
     "interrupted": ("interrupted, or still at it", "red"),
     "planned": ("never begun", ""),
 }
-_STANDINGS: Final[Mapping[StandingState, tuple[str, Style]]] = {
+_STANDINGS: Mapping[StandingState, tuple[str, Style]] = {
     "as-set": ("match", "green"),
     "drifted": ("drift", "red"),
     "nothing": ("nothing active", ""),
@@ -68,7 +67,7 @@ def fleet_run_document(run: RunRecord | None, plan: FleetPlan | None, code: int)
     )
 
 
-_BAD: Final = ("refused", "unreachable", "unknown", "cannot", "failed")
+_BAD = ("refused", "unreachable", "unknown", "cannot", "failed")
 
 
 def _every_host(run: RunRecord | None, plan: FleetPlan | None) -> list[str]:
@@ -137,7 +136,7 @@ def _proof_words(run: RunRecord) -> Iterator[str]:
             yield f"{words} {listed(names)}"
 
 
-_PROVEN: Final[Mapping[str, str]] = {
+_PROVEN: Mapping[str, str] = {
     "rolled-back": "for its proof the profile was set and rolled back on",
     "unknown": "what its proof left is not known on",
 }
@@ -188,7 +187,7 @@ def _is_bad(one: HostDone) -> bool:
     return one.state in ("applied", "unknown") if one.verb == "rollback" else one.state in _BAD
 
 
-_KEPT: Final = ("kept: modified externally", "kept: somebody else set it")
+_KEPT = ("kept: modified externally", "kept: somebody else set it")
 """How a host reports a value that it does not restore; the last one is that of older versions."""
 
 

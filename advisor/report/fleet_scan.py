@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 from advisor.fleet.scan import FleetScan, HostScan, RuleFinding, State, is_off
 from advisor.report.encode import encode_document
@@ -12,20 +11,20 @@ from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed
 from advisor.rules.finding import SEVERITIES, Severity
 
-MAX_LISTED: Final = 20
+MAX_LISTED = 20
 """Of more hosts than these, the page is an overview."""
-_RARE: Final = 20
-_OVERVIEW_HOSTS: Final = 4
-_OVERVIEW_FINDINGS: Final = 7
-_OVERVIEW_STATES: Final = 2
-SCHEMA: Final = "advisor.fleet-scan/1"
-_STYLES: Final[Mapping[Severity, Style]] = {
+_RARE = 20
+_OVERVIEW_HOSTS = 4
+_OVERVIEW_FINDINGS = 7
+_OVERVIEW_STATES = 2
+SCHEMA = "advisor.fleet-scan/1"
+_STYLES: Mapping[Severity, Style] = {
     **{"info": "cyan", "advice": "yellow"},
     **{"warning": "red", "critical": "bold red"},
 }
-_STATE_WORDS: Final[Mapping[State, str]] = {"ok": "captured", "no-root": "not root"}
+_STATE_WORDS: Mapping[State, str] = {"ok": "captured", "no-root": "not root"}
 
-HINTS: Final[Mapping[State, str]] = {
+HINTS: Mapping[State, str] = {
     "ok": "",
     "unreachable": "ansible -i INVENTORY HOST -m ansible.builtin.raw -a true has to work from here",
     "no-root": "let the inventory say ansible_become: true, or give --become",
@@ -167,7 +166,7 @@ def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: max(1, room - 1)].rstrip(' ,')}…"
 
 
-_HEADS: Final = ("host", "worst", "critical", "warning", "advice", "info", "locality", "system")
+_HEADS = ("host", "worst", "critical", "warning", "advice", "info", "locality", "system")
 
 
 def _host_row(host: HostScan) -> Sequence[Piece]:

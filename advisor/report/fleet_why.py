@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
@@ -15,10 +14,10 @@ from advisor.report.format import natural, ranked, runs
 from advisor.report.layout import COMMAND, Page, Piece, Span, counted
 from advisor.report.why import nothing_text, verdict_text, why_document
 
-SCHEMA: Final = "advisor.fleet-why/1"
-MAX_OUTLIERS: Final = 20
-_MAX_FAILED: Final = 20
-_WHAT: Final[dict[Measure, str]] = {
+SCHEMA = "advisor.fleet-why/1"
+MAX_OUTLIERS = 20
+_MAX_FAILED = 20
+_WHAT: dict[Measure, str] = {
     "read-wait": "reads",
     "write-wait": "writes",
     "lost": "of its packets lost",

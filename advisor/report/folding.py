@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from advisor.facts.cpulist import format_list
 from advisor.host.patterns import lazy_regex
 
-FOLD_FROM: Final = 4
-MAX_SPANS: Final = 5
+FOLD_FROM = 4
+MAX_SPANS = 5
 
 # Longer runs of digits (serial numbers, hostile text) are no counters, and int() refuses them beyond 4,300 digits.
 _NUMBER = lazy_regex(r"(\d{1,9})", re.ASCII)

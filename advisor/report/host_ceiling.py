@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from advisor.limits.host_records import Binding, HostCeiling, HostStage, IopsBinding, MeasuredShare, StageSum
 from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span
 
-STAGE_WORDS: Final[dict[HostStage, str]] = {
+STAGE_WORDS: dict[HostStage, str] = {
     "media": "drives and volumes",
     "pcie": "PCI Express",
     "instance": "cloud machine",
@@ -19,7 +18,7 @@ STAGE_WORDS: Final[dict[HostStage, str]] = {
     "memory": "memory",
     "processor": "processors",
 }
-_SAME: Final = 0.005
+_SAME = 0.005
 """Figures that differ by less are one."""
 
 

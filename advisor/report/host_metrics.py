@@ -7,33 +7,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final, get_args
+from typing import get_args
 
 from advisor.diagnosis.cause import Resource
 from advisor.diagnosis.diagnose import Diagnosis, ResourceUse
 from advisor.report.metrics import MAX_SERIES, Families, Gauge, Series
 from advisor.rules.finding import SEVERITIES, Finding
 
-_SCAN_SUCCESS: Final = Gauge("advisor_scan_success", "Whether the host could be scanned: 1, or 0 where that failed.")
-_SCAN_TIME: Final = Gauge("advisor_scan_timestamp_seconds", "When the host was scanned, in seconds since the epoch.")
-_FINDINGS: Final = Gauge("advisor_scan_findings", "Findings that are not muted, by severity.")
-_MUTED: Final = Gauge("advisor_scan_muted_findings", "Findings that are accepted.")
-_UNKNOWN: Final = Gauge("advisor_scan_unknown_facts", "Facts that could not be read.")
-_FINDING: Final = Gauge("advisor_scan_finding", f"How often a rule found something; the first {MAX_SERIES} rules.")
+_SCAN_SUCCESS = Gauge("advisor_scan_success", "Whether the host could be scanned: 1, or 0 where that failed.")
+_SCAN_TIME = Gauge("advisor_scan_timestamp_seconds", "When the host was scanned, in seconds since the epoch.")
+_FINDINGS = Gauge("advisor_scan_findings", "Findings that are not muted, by severity.")
+_MUTED = Gauge("advisor_scan_muted_findings", "Findings that are accepted.")
+_UNKNOWN = Gauge("advisor_scan_unknown_facts", "Facts that could not be read.")
+_FINDING = Gauge("advisor_scan_finding", f"How often a rule found something; the first {MAX_SERIES} rules.")
 
-_WHY_SUCCESS: Final = Gauge("advisor_why_success", "Whether the host could be observed: 1, or 0 where that failed.")
-_WHY_TIME: Final = Gauge("advisor_why_timestamp_seconds", "When the span ended, in seconds since the epoch.")
-_SPAN: Final = Gauge("advisor_why_span_seconds", "How long the host was observed.")
-_CAUSES: Final = Gauge("advisor_why_causes", "What binds the host over the span, by resource.")
-_SHARE: Final = Gauge(
+_WHY_SUCCESS = Gauge("advisor_why_success", "Whether the host could be observed: 1, or 0 where that failed.")
+_WHY_TIME = Gauge("advisor_why_timestamp_seconds", "When the span ended, in seconds since the epoch.")
+_SPAN = Gauge("advisor_why_span_seconds", "How long the host was observed.")
+_CAUSES = Gauge("advisor_why_causes", "What binds the host over the span, by resource.")
+_SHARE = Gauge(
     "advisor_why_binding_ratio", f"What binds, and the share of time or requests; the first {MAX_SERIES} causes."
 )
-_USE: Final = Gauge("advisor_why_use_ratio", f"How much of a resource was used; the first {MAX_SERIES}.")
-_WAIT: Final = Gauge("advisor_why_wait_ratio", "The share of time in which a task waited for a resource.")
-_UNJUDGED: Final = Gauge(
+_USE = Gauge("advisor_why_use_ratio", f"How much of a resource was used; the first {MAX_SERIES}.")
+_WAIT = Gauge("advisor_why_wait_ratio", "The share of time in which a task waited for a resource.")
+_UNJUDGED = Gauge(
     "advisor_why_unknown_use", "1 for each link that carries traffic and whose speed, so its use, is unknown."
 )
-_BLIND: Final = Gauge("advisor_why_unknown_items", "What could not be read over the span.")
+_BLIND = Gauge("advisor_why_unknown_items", "What could not be read over the span.")
 
 
 def scan_metrics(findings: Sequence[Finding], *, muted: int, unknown: int, at_seconds: float) -> Families:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
@@ -11,7 +10,7 @@ from advisor.importers.made import shorten_text
 from advisor.importers.records import ImportDifference, Imported, ImportedSetting, Said, count_outcomes
 from advisor.report.layout import SEVERITY_STYLE, Page, Piece, Span, Style, counted
 
-MAX_QUOTED: Final = 240
+MAX_QUOTED = 240
 _STYLES: Mapping[str, Style] = {"tunable": "green", "ignored": "dim", "manual": "yellow"}
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from advisor.report.layout import Span, Style
 
-PLOT_MAX: Final = 48
-PLOT_MIN: Final = 24
+PLOT_MAX = 48
+PLOT_MIN = 24
 """Columns of a drawing; with fewer than these next to the figures it goes below them."""
 
 # Effects at which an axis may end, so that its labels are round.
-_UP: Final = (0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 7.0, 9.0)
-_DOWN: Final = (-0.01, -0.02, -0.03, -0.05, -0.1, -0.15, -0.2, -0.25, -0.3, -0.4, -0.5, -0.6, -0.7, -0.8, -0.9, -0.95)
+_UP = (0.01, 0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 7.0, 9.0)
+_DOWN = (-0.01, -0.02, -0.03, -0.05, -0.1, -0.15, -0.2, -0.25, -0.3, -0.4, -0.5, -0.6, -0.7, -0.8, -0.9, -0.95)
 
 
 class Drawn(NamedTuple):

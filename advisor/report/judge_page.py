@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final
+from typing import Any
 
 from advisor.facts.cpulist import fold_list
 from advisor.recommend.verdicts import VERDICTS, JudgedLine, JudgedText, Verdict
 from advisor.report.layout import Page, Piece, Span, Style, counted
 from advisor.shell.quote import shell_quote
 
-SCHEMA: Final = "advisor.judge/1"
-_HEADINGS: Final[Mapping[Verdict, tuple[str, Style]]] = {
+SCHEMA = "advisor.judge/1"
+_HEADINGS: Mapping[Verdict, tuple[str, Style]] = {
     "harmful": ("Harmful", "red"),
     "helps": ("Would help here", "green"),
     "overridden": ("Overridden", "yellow"),
@@ -23,11 +23,11 @@ _HEADINGS: Final[Mapping[Verdict, tuple[str, Style]]] = {
     "unknown": ("Not known", "dim"),
     "set": ("Already so", "dim"),
 }
-_SHOWN: Final = 4
-_MOST_SAME: Final = 10
+_SHOWN = 4
+_MOST_SAME = 10
 """Settings that a host has already, each on a line of the page; of more the numbers of their lines."""
 
-_MOST_PASSED: Final = 20
+_MOST_PASSED = 20
 """Lines that look like a setting and were not read, each on a line of the page."""
 
 

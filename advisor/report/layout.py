@@ -23,36 +23,34 @@ Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan", "bold red",
 HEADING: Final = "bold"
 QUIET: Final = "dim"
 COMMAND: Final = "cyan"
-SEVERITY_STYLE: Final[dict[str, Style]] = {
+SEVERITY_STYLE: dict[str, Style] = {
     **{"critical": "bold red", "warning": "bold yellow"},
     **{"advice": "bold cyan", "info": "bold"},
 }
 UNKNOWN: Final = "unknown"
 
-MIN_WIDTH: Final = 40
-MIN_CELL: Final = 24
-MAX_CELL: Final = 32
+MIN_WIDTH = 40
+MIN_CELL = 24
+MAX_CELL = 32
 """Columns of a table but the last wrap beyond this where the last one would have too little room."""
-PROSE_WIDTH: Final = 110
-PROSE_CELL: Final = 80
+PROSE_WIDTH = 110
+PROSE_CELL = 80
 """Running text in a last column that begins far to the right may be as wide as this."""
-_FAR_LEFT: Final = 4
-BULLET: Final = 4
-TAB: Final = 8
-MAX_PIECE: Final = 16 * 1024
+_FAR_LEFT = 4
+BULLET = 4
+TAB = 8
+MAX_PIECE = 16 * 1024
 """Characters of one piece that are shown; how many more there are is said. JSON has them all."""
 
-_SGR: Final[dict[Style, str]] = {
+_SGR: dict[Style, str] = {
     **{"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"},
     **{"bold red": "1;31", "bold yellow": "1;33", "bold cyan": "1;36"},
 }
 # Japanese has no blanks, and lines end between any two characters but these (kinsoku, JIS X 4051).
-_NEVER_FIRST: Final = frozenset(
-    "、。，．・：；？！）」』】〕》〉ーァィゥェォッャュョヮぁぃぅぇぉっゃゅょゎ々％℃)]},.;:!?%"
-)
-_NEVER_LAST: Final = frozenset("（「『【〔《〈([{")
+_NEVER_FIRST = frozenset("、。，．・：；？！）」』】〕》〉ーァィゥェォッャュョヮぁぃぅぇぉっゃゅょゎ々％℃)]},.;:!?%")
+_NEVER_LAST = frozenset("（「『【〔《〈([{")
 # Of two columns since Unicode 16, which older versions of Python do not know; a terminal that has one shows a gap.
-_WIDE_SINCE_16: Final = ((0x2630, 0x2637), (0x268A, 0x268F), (0x4DC0, 0x4DFF), (0x1D300, 0x1D356), (0x1D360, 0x1D376))
+_WIDE_SINCE_16 = ((0x2630, 0x2637), (0x268A, 0x268F), (0x4DC0, 0x4DFF), (0x1D300, 0x1D356), (0x1D360, 0x1D376))
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -114,7 +112,7 @@ def command_span(command: str) -> Span:
     return Span(command, COMMAND, is_whole=True)
 
 
-_OWN_COMMAND: Final = lazy_regex(r"\badvisor [a-z-]+(?: --[a-z-]+)*")
+_OWN_COMMAND = lazy_regex(r"\badvisor [a-z-]+(?: --[a-z-]+)*")
 
 
 def wrap_pieces(

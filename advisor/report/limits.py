@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Final
 
 import msgspec
 
@@ -15,14 +14,14 @@ from advisor.report.layout import Page, Piece, Span, listed
 from advisor.report.units import format_binary, format_decimal
 from advisor.report.what_if import add_what_if
 
-_KNOWN: Final[dict[Known, str]] = {
+_KNOWN: dict[Known, str] = {
     "host": "read from the host",
     "table": "from a table",
     "declared": "declared",
     "measured": "measured",
     "unknown": "unknown",
 }
-_PLACES_SHOWN: Final = 6
+_PLACES_SHOWN = 6
 
 
 def limits_document(limits: Limits) -> dict[str, object]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from advisor.proof.live import LivePlan
 from advisor.report.format import clean, format_duration
 
-BETTER: Final = {"higher": "higher is better", "lower": "lower is better"}
+BETTER = {"higher": "higher is better", "lower": "lower is better"}
 
 
 def consent_lines(plan: LivePlan) -> Iterable[str]:

@@ -9,22 +9,22 @@ Sources: prometheus.io/docs/instrumenting/exposition_formats; the OpenMetrics sp
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
 from advisor.report.format import clean
 
-MAX_LABEL: Final = 200
+MAX_LABEL = 200
 """Characters of a label's value; tunables and paths are shorter, bytes of a damaged journal may not be."""
 
-MAX_SERIES: Final = 100
+MAX_SERIES = 100
 """Series of one name for one host. More are counted only: a name that is in a label makes a series each."""
 
 MetricForm = Literal["prometheus", "openmetrics"]
 Labels = tuple[tuple[str, str], ...]
 Series = tuple[Labels, float]
-UNITS: Final = ("seconds", "ratio", "bytes")
+UNITS = ("seconds", "ratio", "bytes")
 
 
 class Gauge(msgspec.Struct, frozen=True):

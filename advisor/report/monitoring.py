@@ -8,7 +8,7 @@ The plugin's answer follows the Monitoring Plugins Development Guidelines.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
@@ -22,13 +22,13 @@ from advisor.version import __version__
 if TYPE_CHECKING:
     from advisor.fleet.runs.status import FleetStanding
 
-MAX_LINES: Final = 50
+MAX_LINES = 50
 """Lines of a plugin's long output; Nagios itself cuts it off at 8 KiB."""
 
 Kind = Literal["live", "persisted"]
 NagiosState = Literal["OK", "WARNING", "CRITICAL", "UNKNOWN"]
-NAGIOS_CODES: Final[Mapping[NagiosState, int]] = {"OK": 0, "WARNING": 1, "CRITICAL": 2, "UNKNOWN": 3}
-_WORST_FIRST: Final[tuple[NagiosState, ...]] = ("CRITICAL", "WARNING", "UNKNOWN", "OK")
+NAGIOS_CODES: Mapping[NagiosState, int] = {"OK": 0, "WARNING": 1, "CRITICAL": 2, "UNKNOWN": 3}
+_WORST_FIRST: tuple[NagiosState, ...] = ("CRITICAL", "WARNING", "UNKNOWN", "OK")
 
 
 class VerifyState(msgspec.Struct, frozen=True):
@@ -84,24 +84,22 @@ def kind_of(one: Drift) -> Kind:
 
 # -- Metrics -------------------------------------------------------------------------------------------------------
 
-_SUCCESS: Final = Gauge("advisor_verify_success", "Whether the host could be verified: 1, or 0 where that failed.")
-_TIME: Final = Gauge("advisor_verify_timestamp_seconds", "When the host was looked at, in seconds since the epoch.")
-_BUILD: Final = Gauge("advisor_build_info", "The version of advisor that wrote this.")
-_IN_FORCE: Final = Gauge("advisor_transactions_in_force", "Active transactions.")
-_UNFINISHED: Final = Gauge(
+_SUCCESS = Gauge("advisor_verify_success", "Whether the host could be verified: 1, or 0 where that failed.")
+_TIME = Gauge("advisor_verify_timestamp_seconds", "When the host was looked at, in seconds since the epoch.")
+_BUILD = Gauge("advisor_build_info", "The version of advisor that wrote this.")
+_IN_FORCE = Gauge("advisor_transactions_in_force", "Active transactions.")
+_UNFINISHED = Gauge(
     "advisor_transactions_unfinished",
     "Transactions that were interrupted or are running: neither applied nor rolled back.",
 )
-_WAITING: Final = Gauge(
-    "advisor_waiting_for_confirmation", "Transactions that roll back automatically unless confirmed."
-)
-_VALUES: Final = Gauge("advisor_values_in_force", "Values that the active transactions have set.")
-_FILES: Final = Gauge("advisor_files_in_force", "Files that the active transactions have written.")
-_DRIFTED: Final = Gauge("advisor_drift_items", "Values (live) and files (persisted) that have drifted.")
-_UNREAD: Final = Gauge("advisor_unknown_items", "Values (live) and files (persisted) that could not be read.")
-_DRIFT: Final = Gauge("advisor_drift", f"A drifted item; the first {MAX_SERIES} of a host.")
-_UNKNOWN: Final = Gauge("advisor_unknown", f"Could not be read; the first {MAX_SERIES} of a host.")
-_PROFILE: Final = Gauge("advisor_profile_info", f"An active profile; the first {MAX_SERIES} of a host.")
+_WAITING = Gauge("advisor_waiting_for_confirmation", "Transactions that roll back automatically unless confirmed.")
+_VALUES = Gauge("advisor_values_in_force", "Values that the active transactions have set.")
+_FILES = Gauge("advisor_files_in_force", "Files that the active transactions have written.")
+_DRIFTED = Gauge("advisor_drift_items", "Values (live) and files (persisted) that have drifted.")
+_UNREAD = Gauge("advisor_unknown_items", "Values (live) and files (persisted) that could not be read.")
+_DRIFT = Gauge("advisor_drift", f"A drifted item; the first {MAX_SERIES} of a host.")
+_UNKNOWN = Gauge("advisor_unknown", f"Could not be read; the first {MAX_SERIES} of a host.")
+_PROFILE = Gauge("advisor_profile_info", f"An active profile; the first {MAX_SERIES} of a host.")
 
 
 def verify_metrics(hosts: Mapping[str | None, VerifyState]) -> Families:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from advisor.facts.redaction import for_display
 from advisor.host.numbers import is_count
@@ -43,10 +43,10 @@ from advisor.shell.rollback_script import hand_command
 if TYPE_CHECKING:
     from advisor.profiles.single_values import WantedValue
 
-FINGERPRINT_DIGITS: Final = 12
+FINGERPRINT_DIGITS = 12
 
 # Titles in the order in which they are printed: first what blocks the plan.
-_STATES: Final[Mapping[SkipState, tuple[str, Style]]] = {
+_STATES: Mapping[SkipState, tuple[str, Style]] = {
     "blocked": ("Blocked: cannot be done here", "red"),
     "overridden": ("Would be overridden at the next boot", "red"),
     "unknown": ("Unknown: could not be read", "yellow"),
@@ -56,7 +56,7 @@ _STATES: Final[Mapping[SkipState, tuple[str, Style]]] = {
     "not-applicable": ("Does not apply here", ""),
     "in-place": ("Already set", ""),
 }
-_COUNTS: Final[Mapping[SkipState, str]] = {
+_COUNTS: Mapping[SkipState, str] = {
     "blocked": "{count} blocked",
     "overridden": "{count} overridden",
     "unknown": "{count} unknown",
@@ -161,11 +161,7 @@ def skipped_counts(skipped: Iterable[Skipped]) -> str:
     return ", ".join(counts)
 
 
-_WANTED: Final[Mapping[str, str]] = {
-    "=": "wanted {value}",
-    ">=": "wanted at least {value}",
-    "<=": "wanted at most {value}",
-}
+_WANTED: Mapping[str, str] = {"=": "wanted {value}", ">=": "wanted at least {value}", "<=": "wanted at most {value}"}
 
 
 def _asked_bounds(words: Iterable[str]) -> Mapping[str, WantedValue]:
@@ -260,7 +256,7 @@ def _risk_words(change: Change) -> str:
     return RISKS[change.risk] if RISKS[change.risk] else ""
 
 
-_ATTRIBUTES: Final[Mapping[str, Callable[[Change], str]]] = {
+_ATTRIBUTES: Mapping[str, Callable[[Change], str]] = {
     "takes effect": _takes_effect,
     "persists": _persistence_words,
     "risk": _risk_words,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.planning.guards import LLT_SHARE, REFUSE_SHARE, WARN_SHARE
 from advisor.profiles.profile import KEEP, Computed, Condition, Parameter, Profile, ProofDeclaration, Wanted
 from advisor.tunables.tunable import Sense
 
-_SENSES: Final[Mapping[Sense, str]] = {
+_SENSES: Mapping[Sense, str] = {
     "exactly": "",
     "at-least": "at least ",
     "at-most": "at most ",
@@ -18,7 +17,7 @@ _SENSES: Final[Mapping[Sense, str]] = {
     "keep": "as it is: ",
 }
 
-GUARDS: Final[Mapping[str, str]] = {
+GUARDS: Mapping[str, str] = {
     "socket-memory": (
         f"Refused where the sockets in use could fill more than {REFUSE_SHARE:.0%} of the available memory; "
         f"the plan says so from {WARN_SHARE:.0%} on."
@@ -26,7 +25,7 @@ GUARDS: Final[Mapping[str, str]] = {
     "llt-memory": f"Refused where LLT's queues could take more than {LLT_SHARE:.0%} of the available memory.",
 }
 
-TOGGLES: Final[Mapping[str, str]] = {
+TOGGLES: Mapping[str, str] = {
     "T0": "It is switched on and off freely between the measurements.",
     "T1": "It acts on new sockets, sessions or mounts: each measurement must reconnect or remount.",
     "T2": "Each switch interrupts the link, which needs --allow-link-flap.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -57,8 +57,8 @@ class Cells(NamedTuple):
     mde: str
 
 
-_NOT_MEASURED: Final = "not measured"
-_VOIDED: Final = "void"
+_NOT_MEASURED = "not measured"
+_VOIDED = "void"
 
 
 def table_head() -> Cells:
@@ -166,7 +166,7 @@ def by_workload(rows: Sequence[MetricRow]) -> Iterable[tuple[str, list[MetricRow
         yield name, [row for row in rows if row.summary.name == name]
 
 
-FINEST_END: Final = 0.10
+FINEST_END = 0.10
 """The axis reaches this effect on both sides at least."""
 
 

@@ -6,7 +6,6 @@ import contextlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 from advisor.errors import AdvisorError
 from advisor.proof.metrics import MetricName
@@ -24,7 +23,7 @@ from advisor.report.layout import Piece, Span, Style, counted
 from advisor.report.proof_numbers import change_words, format_amount, format_written, interval_words, p_of, p_words
 from advisor.shell.quote import shell_quote
 
-VERDICTS: Final[Mapping[Verdict, tuple[str, Style]]] = {
+VERDICTS: Mapping[Verdict, tuple[str, Style]] = {
     "gain": ("gain", "green"),
     "gain-with-cost": ("gain with a cost", "yellow"),
     "loss": ("loss", "red"),
@@ -34,7 +33,7 @@ VERDICTS: Final[Mapping[Verdict, tuple[str, Style]]] = {
     "indicative": ("indicative, no proof", "yellow"),
 }
 # Both arms were the same: what else they are called would be a mistake of the measurement.
-_SELF_TEST: Final[Mapping[Verdict, tuple[str, Style]]] = {
+_SELF_TEST: Mapping[Verdict, tuple[str, Style]] = {
     "gain": ("self-test failed, a false gain", "red"),
     "gain-with-cost": ("self-test failed, a false gain", "red"),
     "loss": ("self-test failed, a false loss", "red"),
@@ -43,7 +42,7 @@ _SELF_TEST: Final[Mapping[Verdict, tuple[str, Style]]] = {
     "invalid": ("self-test invalid", "red"),
     "indicative": ("self-test indicative, no proof", "yellow"),
 }
-METRIC_WORDS: Final[Mapping[MetricName, str]] = {
+METRIC_WORDS: Mapping[MetricName, str] = {
     "iops": "IOPS",
     "bandwidth": "bandwidth",
     "latency_mean": "mean latency",
@@ -54,7 +53,7 @@ METRIC_WORDS: Final[Mapping[MetricName, str]] = {
     "cpu_per_io": "CPU per I/O",
     "delivered": "delivered",
 }
-_ENDED: Final[Mapping[Ended, str]] = {
+_ENDED: Mapping[Ended, str] = {
     "complete": "all pairs were run",
     "settled": "early, at a look: every claim was decided",
     "budget": "the time budget was used up",
@@ -65,16 +64,16 @@ _ENDED: Final[Mapping[Ended, str]] = {
     "harm": "early: harm was shown, and the change withdrawn",
     "limit": "early: a limit was exceeded, and the change withdrawn",
 }
-_ARMS: Final = "before: the host as it was, arm A; after: with the profile, arm B"
-_CONSTANT: Final = "all runs gave the same figure; does the expression match the right number?"
-AGAIN: Final = "To measure again in the same order:"
-_CLASSES: Final[Mapping[ToggleClass, str]] = {
+_ARMS = "before: the host as it was, arm A; after: with the profile, arm B"
+_CONSTANT = "all runs gave the same figure; does the expression match the right number?"
+AGAIN = "To measure again in the same order:"
+_CLASSES: Mapping[ToggleClass, str] = {
     "T0": "acts at once",
     "T1": "acts on new sockets, sessions or mounts",
     "T2": "interrupts links",
     "T3": "takes a reboot or a rebuild",
 }
-_SCRATCH_LEFT: Final = "the scratch file was not removed"
+_SCRATCH_LEFT = "the scratch file was not removed"
 
 
 def verdict_words(proof: Proof) -> tuple[str, Style]:

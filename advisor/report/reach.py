@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -12,7 +11,7 @@ from advisor.reach.records import Limit, Reach, Role
 from advisor.reach.survey import Survey
 from advisor.report.layout import Page, Piece, Span, Style, listed, padded, width_of
 
-_ROLES: Final[Mapping[Role, str]] = {
+_ROLES: Mapping[Role, str] = {
     "named": "named",
     "gateway": "gateway",
     "llt": "LLT",
@@ -21,8 +20,8 @@ _ROLES: Final[Mapping[Role, str]] = {
     "nvme": "NVMe",
     "neighbour": "neighbour",
 }
-_LIMITS: Final[Mapping[Limit, str]] = {"link": "link", "silent": "silent", "way-back": "way back"}
-_JUMBO: Final = 9000
+_LIMITS: Mapping[Limit, str] = {"link": "link", "silent": "silent", "way-back": "way back"}
+_JUMBO = 9000
 Meaning = tuple[str, str, Sequence[Sequence[str]]]
 """A word of the table, what it means, and commands that show more."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
 from advisor.facts.infoscale_configuration import TITLES, Recognition
 from advisor.recommend.records import Recommendation, Standing
@@ -11,10 +10,10 @@ from advisor.report.encode import encode_document
 from advisor.report.layout import Page, Piece, Span, Style, command_span, counted
 from advisor.rules.workload import DeclaredWorkload
 
-SCHEMA: Final = "advisor.recommendation/1"
-_HEADINGS: Final = {"yes": "Fits", "perhaps": "May fit", "no": "Does not fit"}
-_STYLES: Final[dict[str, Style]] = {"yes": "green", "perhaps": "yellow", "no": "dim"}
-_STANDINGS: Final[Mapping[Standing, str]] = {
+SCHEMA = "advisor.recommendation/1"
+_HEADINGS = {"yes": "Fits", "perhaps": "May fit", "no": "Does not fit"}
+_STYLES: dict[str, Style] = {"yes": "green", "perhaps": "yellow", "no": "dim"}
+_STANDINGS: Mapping[Standing, str] = {
     "symptom": "symptom",
     "workload": "workload",
     "intent": "intent",
@@ -25,13 +24,9 @@ _STANDINGS: Final[Mapping[Standing, str]] = {
     "unknown": "unknown",
     "broken": "broken",
 }
-_IDLE: Final[Mapping[Standing, str]] = {
-    "in-force": "Already set",
-    "not-applicable": "Do not apply",
-    "unfit": "Do not fit",
-}
+_IDLE: Mapping[Standing, str] = {"in-force": "Already set", "not-applicable": "Do not apply", "unfit": "Do not fit"}
 """What nobody has to act on: a line each."""
-_HOLDS: Final = {True: "yes", False: "no", None: "not declared"}
+_HOLDS = {True: "yes", False: "no", None: "not declared"}
 
 
 def recommendation_document(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from advisor.facts.container import Container
 from advisor.facts.cpulist import format_list
@@ -36,8 +35,8 @@ _KINDS: Mapping[Kind, str] = {
 }
 
 
-_NEAR: Final = 0.01
-LINKS_SHOWN: Final = 24
+_NEAR = 0.01
+LINKS_SHOWN = 24
 """Links that are shown per node before the rest is counted; one that a finding names is always shown."""
 
 

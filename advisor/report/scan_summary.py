@@ -8,7 +8,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
-from typing import Final
 
 import msgspec
 
@@ -27,14 +26,14 @@ from advisor.rules.judged import Judged, count_judged
 from advisor.rules.numbering import NumberedFindings, number_findings
 from advisor.rules.queries import is_physical
 
-MOST_FINDINGS: Final = 12
-MOST_NODES: Final = 3
-MOST_LINES: Final = 23
+MOST_FINDINGS = 12
+MOST_NODES = 3
+MOST_LINES = 23
 """Of a window of 24, in which the next prompt has the last one."""
-CONTAINER_NOTE: Final = "In a container: kernel and device values are its host's, and are set there."
-_GAP: Final = 2
-_LEAST_NAME: Final = 16
-_WINDOW: Final = 80
+CONTAINER_NOTE = "In a container: kernel and device values are its host's, and are set there."
+_GAP = 2
+_LEAST_NAME = 16
+_WINDOW = 80
 _CODE_NAME = lazy_regex(r" *\([^()]*\)")
 
 
@@ -217,7 +216,7 @@ def _wrapped(text: str, width: int) -> Iterator[Sequence[Span]]:
     yield from ([Span(line, HEADING)] for line in wrap(text, width, break_on_hyphens=False))
 
 
-NEED: Final = "advisor's commands need"
+NEED = "advisor's commands need"
 
 
 def whose_commands(provenance: Provenance, width: int) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from advisor.proof.schedule import Schedule
 from advisor.proof.scratch import GIB, MIB
 from advisor.proof.session_runner import ProgressEvent
 from advisor.proof.switchback import PROBE_PAIRS
 from advisor.report.format import format_duration
 
-SEQUENCE: Final = ("A", "B", "A again")
+SEQUENCE = ("A", "B", "A again")
 """The blocks of a change that cannot be toggled freely."""
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from advisor.host import Step
 from advisor.host.patterns import lazy_regex
@@ -19,7 +19,7 @@ from advisor.shell.quote import shell_quote
 from advisor.shell.rollback_script import hand_command, printf_lines
 from advisor.transaction.journal import Record
 
-ROOT: Final = (0, 0)
+ROOT = (0, 0)
 
 
 TakenOut = Sequence[tuple[Record, Plan]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from advisor.facts.settings import find_setting
 from advisor.planning.records import Change
@@ -14,7 +13,7 @@ from advisor.shell.rollback_script import hand_command
 from advisor.tunables import Effect, Risk, find_kind, parse_tunable
 from advisor.tunables.preflight import NeedsRestart
 
-EFFECTS: Final[Mapping[Effect, str]] = {
+EFFECTS: Mapping[Effect, str] = {
     "now": "at once",
     "new-sockets": "for new sockets; open ones keep their value",
     "new-links": "for links that first come up from then on; others keep their qdisc",
@@ -23,14 +22,14 @@ EFFECTS: Final[Mapping[Effect, str]] = {
     "reboot": "at the next boot",
 }
 
-RISKS: Final[Mapping[Risk, str]] = {
+RISKS: Mapping[Risk, str] = {
     "none": "",
     "link": "the link may lose frames for a moment while its driver applies the value",
     # When it takes effect says it already.
     "restart": "",
 }
 
-_FIELDS: Final = ("first", "second", "third", "fourth")
+_FIELDS = ("first", "second", "third", "fourth")
 
 
 def kind_of(identity: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 from advisor.host.trusted_files import named_directory
 from advisor.planning.records import Change, FileChange, Plan
@@ -20,14 +19,14 @@ from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.status import RolledBack, Status, count_values
 from advisor.transaction.verify import Drift
 
-_RECENT: Final = 5
+_RECENT = 5
 """Transactions that are over of which the page of status names each."""
 
 # What advisor.script says where no command does it.
-_PROSE: Final = ("restore the earlier content of ", "set it to ")
+_PROSE = ("restore the earlier content of ", "set it to ")
 
 
-_STATES: Final[Mapping[State, tuple[str, Style]]] = {
+_STATES: Mapping[State, tuple[str, Style]] = {
     "applying": ("interrupted during apply", "red"),
     "applied": ("active", "green"),
     "awaiting-confirmation": ("active, awaiting confirmation", "yellow"),
@@ -241,7 +240,7 @@ def _last_event(record: Record) -> str:
     return text.format(time=format_time(record.ended))
 
 
-WATCHDOG_REASONS: Final = (
+WATCHDOG_REASONS = (
     "nobody confirmed it in time",
     "its client ended half-way",
     "its client hung",
@@ -253,7 +252,7 @@ WATCHDOG_REASONS: Final = (
 """What templates/watch.sh.j2 notes as the reason for which it rolled back: for the catalogues."""
 
 # The reasons that are no error's message.
-_WHY: Final[Mapping[str | None, str]] = {
+_WHY: Mapping[str | None, str] = {
     "trial": "a trial of its live values, for a measurement",
     "interrupted": "rolled back after an interruption",
     BY_SCRIPT: "rolled back by its rollback script",
@@ -385,14 +384,14 @@ def rollback_text(found: RolledBack, *, width: int, color: bool) -> str:
     return page.text
 
 
-_OUTCOMES: Final = {
+_OUTCOMES = {
     "restored": "{count} restored",
     "already": "{count} already restored",
     "passed": "{count} held by an upper layer",
     "kept": "{count} skipped",
     "failed": "{count} failed",
 }
-_NOT_BACK: Final = {"kept": "skipped", "failed": "failed"}
+_NOT_BACK = {"kept": "skipped", "failed": "failed"}
 
 
 def _add_outcome(page: Page, title: str, one: ItemOutcome, force: str) -> None:

@@ -4,7 +4,6 @@ the words cannot drift from what apply does."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
@@ -21,7 +20,7 @@ from advisor.tunables.link import EXAMPLE_ADDRESS
 from advisor.tunables.llt_flow import LLTTAB
 from advisor.tunables.network_forms import network_line
 
-BELONGS_TO: Final[Mapping[Namespace | None, str]] = {
+BELONGS_TO: Mapping[Namespace | None, str] = {
     None: "the host: a container cannot set it",
     "ipc": "the IPC namespace: each container or pod may have its own",
     "mnt": "the mount namespace: each container has files of its own",
@@ -31,7 +30,7 @@ BELONGS_TO: Final[Mapping[Namespace | None, str]] = {
 }
 """In which namespace there is one value of a kind, by `namespace_of`."""
 # Values of which each tunable takes one at least, for those of which no better one is known.
-_ANY: Final = ("64", "1", "0-3", "write back", "never", "on", "fq")
+_ANY = ("64", "1", "0-3", "write back", "never", "on", "fq")
 
 
 class Handling(msgspec.Struct, frozen=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from advisor.proof.budget import write_budget
 from advisor.proof.records import ArmSetting
@@ -13,10 +12,7 @@ from advisor.report.layout import Page, Span, Style, counted, listed
 from advisor.report.proof_words import command_words, verdict_words, write_headlines
 from advisor.shell.quote import shell_quote
 
-_NO_PROOF: Final[Mapping[str, tuple[str, Style]]] = {
-    "no-winner": ("no winner", "yellow"),
-    "placebo-ahead": ("invalid", "red"),
-}
+_NO_PROOF: Mapping[str, tuple[str, Style]] = {"no-winner": ("no winner", "yellow"), "placebo-ahead": ("invalid", "red")}
 
 
 def tuned_text(found: Tuned, *, width: int, color: bool) -> str:

@@ -8,21 +8,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
-from typing import Final
 
 from advisor.diagnosis.diagnose import Diagnosis, ResourceUse
 from advisor.report.format import clean
 from advisor.report.why import evidence_text, nothing_text, verdict_text
 
-_BARS: Final = "▁▂▃▄▅▆▇█"
-_PLAIN_BARS: Final = "_.-=+*%#"
-_KEPT: Final = 40
-_MOST_LINES: Final = 22
-_ROOM: Final = {"cpu": 1, "memory": 1, "disk": 4, "net": 3}
+_BARS = "▁▂▃▄▅▆▇█"
+_PLAIN_BARS = "_.-=+*%#"
+_KEPT = 40
+_MOST_LINES = 22
+_ROOM = {"cpu": 1, "memory": 1, "disk": 4, "net": 3}
 """The resources in the order of their rows, and how many of each besides the waits for it."""
-_BEFORE_BARS: Final = 34
-LOOK_SECONDS: Final = 2.0
-KEYS: Final = "q quit   p pause   s save a snapshot"
+_BEFORE_BARS = 34
+LOOK_SECONDS = 2.0
+KEYS = "q quit   p pause   s save a snapshot"
 
 
 class WatchScreen:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import msgspec
 
@@ -13,15 +12,15 @@ from advisor.report.format import format_timestamp
 from advisor.report.layout import COMMAND, HEADING, Page, Piece, Span
 from advisor.report.units import format_binary, format_decimal
 
-HELPS: Final[dict[Help, str]] = {
+HELPS: dict[Help, str] = {
     "tuning": "tuning",
     "hardware": "hardware or plan; tuning the kernel cannot help",
     "application": "the application; tuning the kernel cannot help",
     "tenant": "the provider or another tenant; tuning the kernel cannot help",
     "repair": "repair first; tuning the kernel cannot help",
 }
-_SHOWN: Final = 5
-_LARGE_SHARE: Final = 0.2
+_SHOWN = 5
+_LARGE_SHARE = 0.2
 
 
 def why_document(diagnosis: Diagnosis) -> dict[str, object]:
@@ -109,7 +108,7 @@ def asker_text(asks: Asker) -> str:
     return f"{many}{asks.unit or asks.process}: {percent(asks.share)} of it{inner}{rest}"
 
 
-_UNITS: Final[tuple[tuple[str, Callable[[float], str]], ...]] = (
+_UNITS: tuple[tuple[str, Callable[[float], str]], ...] = (
     ("bytes_per_s", lambda value: f"{format_decimal(round(value))}/s"),
     ("_bytes", lambda value: format_binary(round(value))),
     ("_share", percent),

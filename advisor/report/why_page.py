@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 import msgspec
 
@@ -26,10 +25,10 @@ from advisor.report.picture.records import Place
 from advisor.report.scan_summary import provenance_text
 from advisor.report.why import HELPS, asker_text, evidence_rows, nothing_text, verdict_text
 
-MAX_ROWS: Final = 24
-_WIDTH: Final = 100.0
-_HEIGHT: Final = 24.0
-_KINDS: Final = ("cpu", "memory", "disk", "net")
+MAX_ROWS = 24
+_WIDTH = 100.0
+_HEIGHT = 24.0
+_KINDS = ("cpu", "memory", "disk", "net")
 
 
 class UseRow(msgspec.Struct, frozen=True):

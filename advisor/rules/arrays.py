@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 from advisor.facts.array import Array
 from advisor.host.numbers import count_noun, whole_number
@@ -130,7 +129,7 @@ def _relayout(array: Array) -> str:
     )
 
 
-_HURTS: Final[Mapping[str, str]] = {
+_HURTS: Mapping[str, str] = {
     "md": "A rebuild takes bandwidth from the service: limit it with dev.raid.speed_limit_max while that matters.",
     "lvm": "A rebuild takes bandwidth from the service: limit it with lvchange --maxrecoveryrate while that matters.",
     "controller": "A rebuild takes bandwidth from the service: limit it with the controller's own rebuild rate.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.facts.cpulist import parse_list
 from advisor.host.numbers import is_count
@@ -15,10 +14,10 @@ from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 120
 
-_PORT_COMMANDS: Final = 2048
-_LATEST_FAIL: Final = 10
-_USUAL_QUEUE: Final = 128
-_GOOD: Final = "Online"
+_PORT_COMMANDS = 2048
+_LATEST_FAIL = 10
+_USUAL_QUEUE = 128
+_GOOD = "Online"
 
 
 @rule(

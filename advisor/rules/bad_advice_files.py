@@ -7,7 +7,6 @@ tables/file-advice.ini. docs/advice.md lists all of it, with what files do not s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
 from advisor.facts.site_settings import SiteSetting
 from advisor.host.numbers import is_count
@@ -47,7 +46,7 @@ def _is_long_queue(facts: Facts, one: SiteSetting) -> bool:
     return one.key in ("txqueuelen", "tx_queue_len") and is_number and int(one.value) >= _LONG_QUEUE
 
 
-_LINES: Final[Mapping[str, Judge]] = {
+_LINES: Mapping[str, Judge] = {
     "advice.irqbalance-off": lambda facts, one: (
         one.key == "stops" and one.value == "irqbalance" and (facts.cpu.threads or 0) > 1
     ),
@@ -56,7 +55,7 @@ _LINES: Final[Mapping[str, Judge]] = {
     "advice.bfq-for-nvme": lambda _, one: one.key == "queue/scheduler" and one.value == "bfq" and "nvme" in one.scope,
     "advice.rr-min-io": _is_ignored_count,
 }
-_BETTER: Final[Mapping[str, Callable[[SiteSetting], Remedy | None]]] = {
+_BETTER: Mapping[str, Callable[[SiteSetting], Remedy | None]] = {
     "advice.irqbalance-off": lambda _: RunShell(
         "systemctl unmask irqbalance.service && systemctl enable --now irqbalance.service", "let irqbalance run"
     ),

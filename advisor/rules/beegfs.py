@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from advisor.facts.links import Link
 from advisor.host.numbers import is_count
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 ORDER = 280
 
-LARGE_BYTES: Final = 32_000_000_000
+LARGE_BYTES = 32_000_000_000
 """Memory from which on the article's figures are meant: 262,144 KiB kept free is much of a small host's."""
 _PARITY = ("raid4", "raid5", "raid6")
 _NO_COPY = ("raid0", "striped", "linear")
-_MIRRORS: Final = frozenset({"raid1", "raid10", "mirror"})
+_MIRRORS = frozenset({"raid1", "raid10", "mirror"})
 
 
 def servers(facts: Facts) -> tuple[BeegfsService, ...]:
@@ -148,11 +148,11 @@ def bound_to_wrong_node(facts: Facts, workload: DeclaredWorkload | None) -> Find
     )
 
 
-_BY_UNIT: Final = (
+_BY_UNIT = (
     "The profile gives the units a policy and a node; after a restart, /proc/PID/numa_maps shows whether it is so."
 )
-_NOT_BY_UNIT: Final = "This systemd has no NUMAPolicy= (243 and later have it), so no unit can bind memory here."
-_BY_NUMACTL: Final = (
+_NOT_BY_UNIT = "This systemd has no NUMAPolicy= (243 and later have it), so no unit can bind memory here."
+_BY_NUMACTL = (
     "numactl --membind=NODE before the program in ExecStart= of a drop-in, with the node of the targets; "
     "/proc/PID/numa_maps shows whether it is so"
 )

@@ -7,7 +7,6 @@ packages of a server may bring that file too.
 from __future__ import annotations
 
 import shlex
-from typing import Final
 
 from advisor.facts.beegfs import BeegfsService, StripePattern
 from advisor.facts.links import Link
@@ -21,13 +20,13 @@ from advisor.rules.rule import DeclaredWorkload, Facts, Finding, Severity, rule
 
 ORDER = 310
 
-CONNECTIONS: Final = 24
+CONNECTIONS = 24
 """What the article's clients of 40 cores have to each server, against 12 by default."""
-CHUNK_BYTES: Final = 2 << 20
-STRIPE_COUNT: Final = 3
-_DEFAULT_STRIPE_COUNT: Final = 4
-_FALSE: Final = frozenset({"false", "0", "no"})
-_REMOUNT: Final = RunShell(
+CHUNK_BYTES = 2 << 20
+STRIPE_COUNT = 3
+_DEFAULT_STRIPE_COUNT = 4
+_FALSE = frozenset({"false", "0", "no"})
+_REMOUNT = RunShell(
     "systemctl restart beegfs-client", "mount again with the new settings", "what uses BeeGFS on this host"
 )
 

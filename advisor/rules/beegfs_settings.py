@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from advisor.facts.beegfs import BeegfsService, StripePattern
 from advisor.facts.settings import vendor_values
@@ -31,18 +30,18 @@ from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 300
 
-MEMORY_SHARE: Final = 0.25
+MEMORY_SHARE = 0.25
 """Share of the memory that BeeGFS' buffers may take before it is said (our choice, as for the plans' budgets)."""
-FEW_CLIENTS: Final = 100
-WORKERS_PER_CPU: Final = 8
-_PAGE_BYTES: Final = 4096
-_PORTS: Final[Mapping[str, tuple[tuple[str, ...], int]]] = {
+FEW_CLIENTS = 100
+WORKERS_PER_CPU = 8
+_PAGE_BYTES = 4096
+_PORTS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "storage": (("connStoragePort", "connStoragePortTCP"), 8003),
     "meta": (("connMetaPort", "connMetaPortTCP"), 8005),
 }
 
-_MULTIPLE: Final = "is no multiple of"
-_RESTART: Final = RunShell(
+_MULTIPLE = "is no multiple of"
+_RESTART = RunShell(
     "systemctl restart 'beegfs-storage*'", "let the services read their files", "the storage targets of this host"
 )
 

@@ -8,21 +8,21 @@ three to a file: eleven streams).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from advisor.host.numbers import is_count
 
 if TYPE_CHECKING:
     from advisor.facts.beegfs import BeegfsService
 
-MIB: Final = 1 << 20
-DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
+MIB = 1 << 20
+DEFAULTS: Mapping[str, Mapping[str, str]] = {
     "storage": {"tuneNumWorkers": "12", "connMaxInternodeNum": "12"},
     "meta": {"tuneNumWorkers": "0", "connMaxInternodeNum": "32"},
     "client": {"connMaxInternodeNum": "12"},
 }
 """What holds where a configuration file does not give a key, by kind of service; `COMMON` for all kinds."""
-COMMON: Final[Mapping[str, str]] = {
+COMMON: Mapping[str, str] = {
     "connRDMABufNum": "70",
     "connRDMABufSize": "8192",
     "tuneFileReadSize": "128k",

@@ -6,7 +6,7 @@ RDMA port, and TCP else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,7 +17,7 @@ from advisor.rules.workload import DeclaredWorkload, Transport
 if TYPE_CHECKING:
     from advisor.facts.beegfs import BeegfsService
 
-_DATA: Final = ("storage", "meta", "client")
+_DATA = ("storage", "meta", "client")
 
 
 def is_beegfs(workload: DeclaredWorkload | None) -> bool:

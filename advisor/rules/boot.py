@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from advisor.facts.cpulist import format_list
 from advisor.facts.settings import find_setting
@@ -19,9 +19,9 @@ from advisor.rules.settings import judge_value
 
 ORDER = 60
 
-_BY_HAND: Final = lazy_regex(r"kernel\.(core_pattern|modprobe|hotplug|poweroff_cmd|usermodehelper.*)|fs\.binfmt_misc.*")
+_BY_HAND = lazy_regex(r"kernel\.(core_pattern|modprobe|hotplug|poweroff_cmd|usermodehelper.*)|fs\.binfmt_misc.*")
 """Keys that have the kernel start programs, which advisor does not set."""
-_OF_LINK: Final = lazy_regex(r"net\.ipv[46]\.(?:conf|neigh)\.([^/]+\.[^/.]+)\.\w+")
+_OF_LINK = lazy_regex(r"net\.ipv[46]\.(?:conf|neigh)\.([^/]+\.[^/.]+)\.\w+")
 
 
 def _fold_words(value: str) -> str:

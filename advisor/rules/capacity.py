@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.rules import sources
 from advisor.rules.queries import is_virtual_machine, sysctl_number
@@ -12,9 +11,9 @@ from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 117
 
-_NEARLY: Final = 0.8
-_UNEVEN: Final = 0.08
-_LEAST_AIO: Final = 1_048_576
+_NEARLY = 0.8
+_UNEVEN = 0.08
+_LEAST_AIO = 1_048_576
 
 
 @rule(

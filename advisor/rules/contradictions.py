@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Final
 
 import msgspec
 
 from advisor.host.package_data import read_sections
 from advisor.rules import sources
 
-PREFIX: Final = "contradiction."
+PREFIX = "contradiction."
 
 
 class ContradictionSide(msgspec.Struct, frozen=True):

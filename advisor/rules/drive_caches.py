@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from typing import Final
 
 from advisor.facts.block import node_path
 from advisor.rules import sources
@@ -13,8 +12,8 @@ from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 122
 
-_BYPASS_SINCE: Final = (5, 9)
-_LOCAL_SSD: Final = "nvme_card"
+_BYPASS_SINCE = (5, 9)
+_LOCAL_SSD = "nvme_card"
 
 
 @rule(

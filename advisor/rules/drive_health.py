@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.facts.array import Array
 from advisor.facts.block import node_path
@@ -17,20 +16,20 @@ from advisor.rules.rule import DeclaredWorkload, Evidence, Facts, Finding, rule
 
 ORDER = 119
 
-_NVME_BITS: Final = (
+_NVME_BITS = (
     (0x01, "spare space is below its threshold"),
     (0x04, "reliability is degraded by media or internal errors"),
     (0x08, "the media is read-only"),
     (0x10, "the backup of its volatile memory has failed"),
     (0x20, "its persistent memory region is unreliable"),
 )
-_TOO_HOT: Final = 0x02
-_NO_REDUNDANCY: Final = frozenset({"raid0", "linear", "striped", None})
-_KERNEL_SECONDS: Final = 30.0
+_TOO_HOT = 0x02
+_NO_REDUNDANCY = frozenset({"raid0", "linear", "striped", None})
+_KERNEL_SECONDS = 30.0
 """The time that the kernel gives a command of a SCSI disk by default (block/SD_TIMEOUT)."""
-_USUAL_LIMIT: Final = 70
+_USUAL_LIMIT = 70
 """Tenths of a second: what drives made for arrays have by default."""
-_MOST_PATIENCE: Final = 180.0
+_MOST_PATIENCE = 180.0
 """Seconds that are enough for any drive, as the RAID wiki of the kernel has it."""
 
 

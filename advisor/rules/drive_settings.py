@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterator
-from typing import Final
 
 from advisor.facts.block import node_path
 from advisor.facts.disks import Disk
@@ -16,10 +15,10 @@ from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 119
 
-_BALANCED_SINCE: Final = (6, 11)
+_BALANCED_SINCE = (6, 11)
 """The first kernel with the I/O policy queue-depth (nvme_core)."""
 # A trim of theirs waits for nothing, or gathers by itself.
-_GATHERS: Final = frozenset({"btrfs", "bcachefs", "f2fs", "zfs"})
+_GATHERS = frozenset({"btrfs", "bcachefs", "f2fs", "zfs"})
 
 
 def _path_states(disk: Disk) -> list[tuple[str, str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from advisor.rules import sources
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 ORDER = 220
 
-_LEAST: Final = 0.1
-_LARGE: Final = 1 / 3
+_LEAST = 0.1
+_LARGE = 1 / 3
 """From this share on it is advice."""
 
 

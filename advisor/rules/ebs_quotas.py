@@ -7,7 +7,7 @@ account's own value is known to AWS alone. A few regions have larger defaults of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -18,10 +18,10 @@ from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 230
 
-NEAR: Final = 0.8
+NEAR = 0.8
 """The share of a default from which a sum is near it."""
-LIST_COMMAND: Final = "aws service-quotas list-service-quotas --service-code ebs"
-_TIB: Final = 1 << 40
+LIST_COMMAND = "aws service-quotas list-service-quotas --service-code ebs"
+_TIB = 1 << 40
 
 
 class Default(msgspec.Struct, frozen=True):
@@ -38,11 +38,11 @@ class Default(msgspec.Struct, frozen=True):
         return f"aws service-quotas get-service-quota --service-code ebs --quota-code {self.code}"
 
 
-IOPS: Final[Mapping[str, Default]] = {
+IOPS: Mapping[str, Default] = {
     "io1": Default("IOPS for Provisioned IOPS SSD (io1) volumes", "L-B3A130E6", "IOPS", 300_000),
     "io2": Default("IOPS for Provisioned IOPS SSD (io2) volumes", "L-8D977E7E", "IOPS", 100_000),
 }
-STORAGE: Final[Mapping[str, Default]] = {
+STORAGE: Mapping[str, Default] = {
     "gp2": Default("Storage for General Purpose SSD (gp2) volumes, in TiB", "L-D18FCD1D", "TiB", 50),
     "gp3": Default("Storage for General Purpose SSD (gp3) volumes, in TiB", "L-7A658B76", "TiB", 50),
     "io1": Default("Storage for Provisioned IOPS SSD (io1) volumes, in TiB", "L-FD252861", "TiB", 50),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.facts.block import whole_of
 from advisor.host.numbers import is_count
@@ -16,12 +15,12 @@ from advisor.rules.rule import DeclaredWorkload, Facts, Finding, Severity, rule
 
 ORDER = 121
 
-_NEARLY: Final = 90
-_FULL: Final = 98
-_POOL_NEARLY: Final = 85
-_POOL_FULL: Final = 95
-_TRIMS: Final = frozenset({"ext4", "xfs", "btrfs", "f2fs"})
-_GATHERS: Final = frozenset({"btrfs", "f2fs"})
+_NEARLY = 90
+_FULL = 98
+_POOL_NEARLY = 85
+_POOL_FULL = 95
+_TRIMS = frozenset({"ext4", "xfs", "btrfs", "f2fs"})
+_GATHERS = frozenset({"btrfs", "f2fs"})
 
 
 @rule(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -14,7 +14,7 @@ Severity = Literal["info", "advice", "warning", "critical"]
 SEVERITIES: tuple[Severity, ...] = ("info", "advice", "warning", "critical")
 """``critical``: redundancy or a path is lost, a drive is failing, I/O waits or data is at risk now."""
 Evidence = Mapping[str, str | int | float | tuple[str, ...] | None]
-_DEVICE_KEYS: Final = (
+_DEVICE_KEYS = (
     *("arrays", "links", "disks", "devices", "device", "link", "disk", "instances", "units", "sessions"),
     *("controllers", "targets"),
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from advisor.facts.infoscale_configuration import (
@@ -26,11 +24,11 @@ from advisor.rules.workload import DeclaredWorkload, RecognisedWorkload, Replica
 
 ORDER = 90
 
-PROFILE_PREFIX: Final = "infoscale-"
+PROFILE_PREFIX = "infoscale-"
 
-MIRRORED_IOPS_SHARE: Final = 0.5
+MIRRORED_IOPS_SHARE = 0.5
 """Of a local disk's IOPS where two nodes of one zone mirror it (about, from a chart); less across zones."""
-MIRRORING_CPU_PERCENT: Final = 2.0
+MIRRORING_CPU_PERCENT = 2.0
 """The most that mirroring took of the CPUs in the paper, in points; a little more over TCP than over UDP."""
 
 
@@ -97,7 +95,7 @@ def _describe_contradiction(facts: Facts, workload: DeclaredWorkload | None) -> 
     return " The declared workload mirrors its writes, which contradicts this: what was seen counts."
 
 
-_WHY: Final = {
+_WHY = {
     SINGLE_NODE: "Nothing of its storage crosses the network, so none of the white paper's three tunings has anything "
     "to carry; its IOPS are those of the disk.",
     SHARED_DISK: "In the white paper it was as fast as a single node: LLT carries heartbeats and locks and no writes, "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 from advisor.facts.array import Array
 from advisor.facts.iscsi import Iscsi, IscsiSession
@@ -29,7 +28,7 @@ _CMDS, _DEPTH = "node.session.cmds_max", "node.session.queue_depth"
 _SMALL_FIRST_BURST_BYTES = 64 << 10
 _SMALL_BURST_BYTES = 256 << 10
 _WAIT_SECONDS = 120
-_NEW_FILE: Final = f"where {multipath.CONF} does not exist, the plan prints the lines for a new one as a manual step"
+_NEW_FILE = f"where {multipath.CONF} does not exist, the plan prints the lines for a new one as a manual step"
 _REQUESTS_SINCE_ADDED = 10_000
 _REQUESTS_IN_INTERVAL = 1_000
 

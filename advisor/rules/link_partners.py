@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.rules import sources
 from advisor.rules.queries import by_name, is_up
@@ -13,7 +12,7 @@ from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 124
 
-_NOBODY: Final = "00:00:00:00:00:00"
+_NOBODY = "00:00:00:00:00:00"
 
 
 @rule(

@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -35,7 +35,7 @@ from advisor.rules.locality import data_disks, data_links
 from advisor.rules.queries import by_name, has_several_nodes, is_physical, is_up, split_ids
 
 Kind = Literal["links", "disks", "arrays", "services", "interrupts"]
-KINDS: Final[tuple[Kind, ...]] = ("links", "disks", "arrays", "services", "interrupts")
+KINDS: tuple[Kind, ...] = ("links", "disks", "arrays", "services", "interrupts")
 _ADMIN_QUEUE = lazy_regex(r"nvme\d+q0", re.ASCII)
 
 

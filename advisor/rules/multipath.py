@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.site_settings import SiteSetting
@@ -19,16 +19,16 @@ from advisor.rules.queries import by_name, kernel_version
 if TYPE_CHECKING:
     from advisor.facts.array import Array
 
-CONF: Final = "/etc/multipath.conf"
-CONF_D: Final = "/etc/multipath/conf.d/"
-DEVICE: Final = "devices/device"
-SETS_ONE_SINCE: Final = (4, 6)
+CONF = "/etc/multipath.conf"
+CONF_D = "/etc/multipath/conf.d/"
+DEVICE = "devices/device"
+SETS_ONE_SINCE = (4, 6)
 # Request-based device-mapper and dm-service-time came with it (multipath.conf(5): rr_min_io, rr_min_io_rq).
-REQUEST_BASED_SINCE: Final = (2, 6, 31)
+REQUEST_BASED_SINCE = (2, 6, 31)
 # Characters of a product; a vendor has 8 (SPC, INQUIRY).
-_SCSI_TEXT: Final = 16
+_SCSI_TEXT = 16
 # Instead of overrides they have all_devs, in a device section (RHEL 7, DM Multipath).
-_WITHOUT_OVERRIDES: Final = lazy_regex(r"\.el[567](?:[._]|$)")
+_WITHOUT_OVERRIDES = lazy_regex(r"\.el[567](?:[._]|$)")
 
 
 def iscsi_maps(facts: Facts) -> tuple[Array, ...]:

@@ -7,7 +7,6 @@ the findings alone, in the order of `advisor.rules.registry.judge`. Muted findin
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 import msgspec
 
@@ -17,7 +16,7 @@ from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.rules.finding import Finding, Severity, finding_devices
 
-NAME: Final = "\0"
+NAME = "\0"
 """Stands in the template of a title for the device."""
 _NUMBER = lazy_regex(r"[0-9][0-9,.]*")
 

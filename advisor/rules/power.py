@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from advisor.facts.power import Power
 from advisor.host.numbers import count_noun
 from advisor.rules import sources
@@ -14,13 +12,13 @@ from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 ORDER = 116
 
 # Those that read a device, or leave the guest, for every question of the time.
-_SLOW_CLOCKS: Final = frozenset({"hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies", "xen"})
-_SAVING: Final = frozenset({"power", "balance_power"})
-_DEEP_US: Final = 100
+_SLOW_CLOCKS = frozenset({"hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies", "xen"})
+_SAVING = frozenset({"power", "balance_power"})
+_DEEP_US = 100
 """Waking up takes about as long as a read of an NVMe drive."""
-_SHALLOW_US: Final = 20
-_HOT_SHARE: Final = 0.01
-_CLOCK_FILE: Final = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+_SHALLOW_US = 20
+_HOT_SHARE = 0.01
+_CLOCK_FILE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 
 def _power(facts: Facts) -> Power:

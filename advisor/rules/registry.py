@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from advisor.rules import __path__
 from advisor.rules.finding import SEVERITIES, Finding
@@ -14,7 +14,7 @@ from advisor.rules.llt_path import as_seen
 from advisor.rules.rule import REGISTERED, DeclaredWorkload, Facts, Rule
 from advisor.rules.whole_profile import sent_whole
 
-LAST: Final = 1_000_000
+LAST = 1_000_000
 """The place of the rules of a module without an ``ORDER`` of its own: after all others, by the module's name."""
 
 
@@ -26,7 +26,7 @@ def _has_ebs_model(facts: Facts) -> bool:
     return any("Amazon" in (disk.model or "") for disk in facts.disks)
 
 
-_SUBJECTS: Final[Mapping[str, Callable[[Facts], object]]] = {
+_SUBJECTS: Mapping[str, Callable[[Facts], object]] = {
     "arrays": lambda facts: facts.arrays,
     "attachment": lambda facts: (
         facts.fibre_channel

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -15,11 +15,11 @@ from advisor.facts.sysctl_files import SysctlSource
 from advisor.host.patterns import lazy_regex
 
 Operator = Literal["exactly", "at-least", "at-most"]
-SIGNS: Final[Mapping[Operator, str]] = {"exactly": "=", "at-least": ">=", "at-most": "<="}
-_OPERATOR_TEXTS: Final[Mapping[Operator, str]] = {"exactly": "to", "at-least": "to at least", "at-most": "to at most"}
-_SHOWN: Final = 6
-_ALTERNATIVE: Final = lazy_regex(r"or\b", re.IGNORECASE)
-_BEEGFS_FILE: Final = lazy_regex(r"/etc/beegfs/([\w-]+\.d/)?beegfs-[\w-]+\.conf", re.ASCII)
+SIGNS: Mapping[Operator, str] = {"exactly": "=", "at-least": ">=", "at-most": "<="}
+_OPERATOR_TEXTS: Mapping[Operator, str] = {"exactly": "to", "at-least": "to at least", "at-most": "to at most"}
+_SHOWN = 6
+_ALTERNATIVE = lazy_regex(r"or\b", re.IGNORECASE)
+_BEEGFS_FILE = lazy_regex(r"/etc/beegfs/([\w-]+\.d/)?beegfs-[\w-]+\.conf", re.ASCII)
 """Files whose keys are tunables (`advisor.tunables.file`)."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from advisor.facts.roles import NFS_CLIENT
 from advisor.rules.remedy import PlanProfile
@@ -13,7 +12,7 @@ ORDER = 124
 
 SYSTEMD_UNITS = "systemd(1): a unit that runs has a link in /run/systemd/units"
 
-ROLE_NAMES: Final[Mapping[str, str]] = {
+ROLE_NAMES: Mapping[str, str] = {
     "postgresql": "PostgreSQL",
     "mysql": "MySQL or MariaDB",
     "redis": "Redis or Valkey",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from advisor.facts.host_facts import Facts
 from advisor.rules.workload import DeclaredWorkload
@@ -11,8 +11,8 @@ from advisor.rules.workload import DeclaredWorkload
 if TYPE_CHECKING:
     from advisor.facts.network_storage import Kind, NetworkStorage
 
-ISCSI_KINDS: Final = frozenset({"iscsi", "iscsi-target"})
-_TITLES: Final[Mapping[Kind, str]] = {
+ISCSI_KINDS = frozenset({"iscsi", "iscsi-target"})
+_TITLES: Mapping[Kind, str] = {
     "iscsi": "over iSCSI",
     "iscsi-target": "exported over iSCSI",
     "nvme": "over NVMe fabrics",
@@ -23,9 +23,9 @@ _TITLES: Final[Mapping[Kind, str]] = {
     "lustre": "on Lustre",
     "glusterfs": "on GlusterFS",
 }
-_NAMED: Final = 4
+_NAMED = 4
 
-TRANSPORT_GAINS: Final = (
+TRANSPORT_GAINS = (
     "+28 % (RealLife: 8 KiB, 60 % random), +40 % (random 8 KiB), +63 % and +208 % (sequential 32 KiB, half and all "
     "reads)"
 )

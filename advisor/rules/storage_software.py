@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from advisor.facts.block import whole_of
 from advisor.facts.links import Link
@@ -15,13 +14,13 @@ from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 123
 
-_SLOTS: Final = 128
-_NCONNECT_SINCE: Final = (5, 3)
-_FAST_LINK_MBPS: Final = 10_000
-_BY_CONNECTION: Final = frozenset({"802.3ad", "balance-xor", "balance-tlb", "balance-alb"})
-_BELIEVABLE: Final = {"ssd": (1_000, 80_000), "hdd": (50, 500)}
-_MAP_COUNT: Final = 1_048_575
-_READ_AHEAD_KB: Final = 128
+_SLOTS = 128
+_NCONNECT_SINCE = (5, 3)
+_FAST_LINK_MBPS = 10_000
+_BY_CONNECTION = frozenset({"802.3ad", "balance-xor", "balance-tlb", "balance-alb"})
+_BELIEVABLE = {"ssd": (1_000, 80_000), "hdd": (50, 500)}
+_MAP_COUNT = 1_048_575
+_READ_AHEAD_KB = 128
 
 
 @rule(

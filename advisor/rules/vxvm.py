@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.facts.array import Array, ArrayPart
 from advisor.facts.disks import Disk, FileSystem
@@ -15,8 +14,8 @@ from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 100
 
-_MIRRORS: Final = frozenset({"raid1", "raid10"})
-_STRIPED: Final = frozenset({"raid0", "raid10", "raid5"})
+_MIRRORS = frozenset({"raid1", "raid10"})
+_STRIPED = frozenset({"raid0", "raid10", "raid5"})
 
 
 def _vxvm_volumes(facts: Facts) -> Iterator[Array]:

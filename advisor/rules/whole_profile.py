@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 import msgspec
 
@@ -24,7 +23,7 @@ from advisor.rules.queries import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFER
 from advisor.rules.remedy import PlanProfile, Remedy, describe_remedy, list_commands
 from advisor.rules.workload import DeclaredWorkload
 
-PARTS: Final[Mapping[str, tuple[str, ...]]] = {
+PARTS: Mapping[str, tuple[str, ...]] = {
     SINGLE_NODE: (),
     SHARED_DISK: (),
     FSS_TCP: (JUMBO_FRAMES,),
@@ -33,7 +32,7 @@ PARTS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Which of the three tunings the profile of each configuration has."""
 
-_BYTES: Final = lazy_regex(r"--set bytes=(\d{1,12})", re.ASCII)
+_BYTES = lazy_regex(r"--set bytes=(\d{1,12})", re.ASCII)
 
 
 def sent_whole(facts: Facts, workload: DeclaredWorkload | None, findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Final
 
 from advisor.host.patterns import lazy_regex
 from advisor.shell.quote import LINK
 
-FORMAT: Final = 1
-_SPECIAL: Final = lazy_regex(rb"[^ -\[\]-~]")
-_ESCAPES: Final = {b"\n": b"\\n", b"\t": b"\\t", LINK.encode(): b"\\L"}
+FORMAT = 1
+_SPECIAL = lazy_regex(rb"[^ -\[\]-~]")
+_ESCAPES = {b"\n": b"\\n", b"\t": b"\\t", LINK.encode(): b"\\L"}
 
 
 def escape_field(text: str | bytes) -> bytes:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Final
 
 import msgspec
 
@@ -51,7 +50,7 @@ from advisor.tunables.udev import HEADER as RULES_HEADER
 from advisor.tunables.udev import RULES as APPEARING
 from advisor.tunables.udev import DeviceClass, plain_value
 
-KIND: Final = "advisor-rollback"
+KIND = "advisor-rollback"
 """What the first record of its data says."""
 _MOST_COMMANDS = 200
 _PRINTABLE = lazy_regex(rb"[\x20-\x7e]*")
@@ -353,7 +352,7 @@ def coupled_changes(plan: Plan) -> tuple[Change, ...]:
     return tuple(one for one in plan.changes if one.tunable in among)
 
 
-MOST_IF_SET: Final = "at-most-if-set"
+MOST_IF_SET = "at-most-if-set"
 """The sense of a limit that is 0 where there is none."""
 
 

@@ -7,18 +7,18 @@ Templates read it as ``state_table``. The state of a transaction follows from th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Literal
 
 State = Literal["applying", "applied", "awaiting-confirmation", "rolling-back", "rolled-back", "partly-rolled-back"]
 
-OPEN_FILES: Final[Mapping[str, str]] = {
+OPEN_FILES: Mapping[str, str] = {
     "pending": "the transaction is open and unclaimed; who renames or removes this file decides how it ends",
     "taken": "a client rolls it back",
     "reverting": "the watchdog rolls it back",
 }
 """The file that is there while a transaction is open, and what it means."""
 
-RUNNING_FILES: Final[Mapping[str, str]] = {
+RUNNING_FILES: Mapping[str, str] = {
     "client": "number and start time of the process that works on it",
     "limit": "uptime in seconds by which that process must reach its next step, or it counts as hung",
     "deadline": "uptime in seconds by which the change must be confirmed; absent while the client works",
@@ -27,15 +27,15 @@ RUNNING_FILES: Final[Mapping[str, str]] = {
 }
 """Files that are there only while a transaction is open; they are removed with it."""
 
-OUTCOME: Final = "outcome"
-RESERVE: Final = "reserve"
-LENGTH: Final = "length"
-NOTE: Final = "put-back"
-LOCK_DIRECTORY: Final = "lock.d"
-SCRIPT_DATA: Final = "rollback.data"
-WATCH_DATA: Final = "watch.data"
+OUTCOME = "outcome"
+RESERVE = "reserve"
+LENGTH = "length"
+NOTE = "put-back"
+LOCK_DIRECTORY = "lock.d"
+SCRIPT_DATA = "rollback.data"
+WATCH_DATA = "watch.data"
 
-CLOSED_FILES: Final[Mapping[str, str]] = {
+CLOSED_FILES: Mapping[str, str] = {
     RESERVE: "space for what is written when the disk is full",
     OUTCOME: "result of the rollback by the watchdog: exit code, seconds since the epoch, reason; then a line per item",
     LENGTH: "size of the journal in bytes when it was closed, and the CRC-32 of these bytes",
@@ -43,7 +43,7 @@ CLOSED_FILES: Final[Mapping[str, str]] = {
 }
 """Files that can outlive a running transaction."""
 
-FILES: Final[Mapping[str, str]] = {
+FILES: Mapping[str, str] = {
     "journal": "the plan, and an entry before and after each step",
     "rollback.sh": "restores the values before the transaction; the same text for each",
     SCRIPT_DATA: "these values and files, which it reads",
@@ -55,7 +55,7 @@ FILES: Final[Mapping[str, str]] = {
 }
 """All files in the directory of a transaction."""
 
-STATE_AFTER: Final[Mapping[str, State]] = {
+STATE_AFTER: Mapping[str, State] = {
     "begun": "applying",
     "doing": "applying",
     "done": "applying",
@@ -68,9 +68,9 @@ STATE_AFTER: Final[Mapping[str, State]] = {
 }
 """Type of the last journal entry → state; ``undone`` that lists items as kept is `PARTIAL` instead."""
 
-PARTIAL: Final[State] = "partly-rolled-back"
+PARTIAL: State = "partly-rolled-back"
 
-ALLOWED: Final[Mapping[State, tuple[str, ...]]] = {
+ALLOWED: Mapping[State, tuple[str, ...]] = {
     "applying": ("rollback",),
     "applied": ("apply", "verify", "rollback"),
     "awaiting-confirmation": ("confirm", "verify", "rollback"),
@@ -80,8 +80,8 @@ ALLOWED: Final[Mapping[State, tuple[str, ...]]] = {
 }
 """Commands that each state allows; ``apply`` is that of another plan."""
 
-ACTIVE: Final = tuple(state for state, commands in ALLOWED.items() if "verify" in commands)
+ACTIVE = tuple(state for state, commands in ALLOWED.items() if "verify" in commands)
 """States in which the values of the transaction are set on the host."""
 
-UNFINISHED: Final = tuple(state for state, commands in ALLOWED.items() if commands == ("rollback",))
+UNFINISHED = tuple(state for state, commands in ALLOWED.items() if commands == ("rollback",))
 """States of a transaction that was interrupted, unless its process still runs."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
 import msgspec
 
@@ -11,12 +10,12 @@ from advisor.errors import UsageError
 from advisor.host.patterns import lazy_regex
 from advisor.limits.measured import UNITS, parse_throughput
 
-_COUNT: Final = lazy_regex(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s?([kKM]?)", re.ASCII)
-_TIME: Final = lazy_regex(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s?(us|µs|μs|ms|s)", re.ASCII)
-_SIZE: Final = lazy_regex(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s?(GB|TB|PB|GiB|TiB|PiB)", re.ASCII)
-_MS: Final = {"us": 1e-3, "µs": 1e-3, "μs": 1e-3, "ms": 1.0, "s": 1e3}
-_BYTES: Final = {"GB": 1e9, "TB": 1e12, "PB": 1e15, "GiB": 2.0**30, "TiB": 2.0**40, "PiB": 2.0**50}
-_THOUSANDS: Final = {"": 1, "k": 1_000, "K": 1_000, "M": 1_000_000}
+_COUNT = lazy_regex(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s?([kKM]?)", re.ASCII)
+_TIME = lazy_regex(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s?(us|µs|μs|ms|s)", re.ASCII)
+_SIZE = lazy_regex(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s?(GB|TB|PB|GiB|TiB|PiB)", re.ASCII)
+_MS = {"us": 1e-3, "µs": 1e-3, "μs": 1e-3, "ms": 1.0, "s": 1e3}
+_BYTES = {"GB": 1e9, "TB": 1e12, "PB": 1e15, "GiB": 2.0**30, "TiB": 2.0**40, "PiB": 2.0**50}
+_THOUSANDS = {"": 1, "k": 1_000, "K": 1_000, "M": 1_000_000}
 
 
 class Demand(msgspec.Struct, frozen=True):

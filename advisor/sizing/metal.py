@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
@@ -22,10 +21,10 @@ from advisor.limits.records import Measure, Rate
 from advisor.sizing.demand import Demand
 from advisor.sizing.records import Choice, Links, Short, SizedPart, VolumePurchase
 
-MOST_DRIVES: Final = 128
-MOST_LINKS: Final = 16
-_ROUNDING: Final = 1 - 1e-9
-LEAST: Final = {"raid0": 1, "raid10": 4, "raid5": 3, "raid6": 4}
+MOST_DRIVES = 128
+MOST_LINKS = 16
+_ROUNDING = 1 - 1e-9
+LEAST = {"raid0": 1, "raid10": 4, "raid5": 3, "raid6": 4}
 """Drives that a level needs."""
 
 
@@ -40,7 +39,7 @@ class Drive(msgspec.Struct, frozen=True):
     """Below that no request can be answered on average; 0 where nothing is known."""
 
 
-CLASSES: Final = (
+CLASSES = (
     Drive(
         "Intel P4600 1.6 TB",
         Figures(3200.0, 1300.0),

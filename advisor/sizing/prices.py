@@ -8,15 +8,15 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from advisor.limits.input_file import FieldError, decoding, is_json, read_input, toml_document
 from advisor.sizing.records import Choice, Links, Price, VolumePurchase
 
-HOURS_PER_MONTH: Final = 730
-_HINT: Final = "docs/size.md describes the file"
+HOURS_PER_MONTH = 730
+_HINT = "docs/size.md describes the file"
 Per = Literal["hour", "month", "once"]
 Amount = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Count = Annotated[float, msgspec.Meta(ge=0, le=1e9)]

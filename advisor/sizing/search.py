@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 import msgspec
 
@@ -20,10 +19,10 @@ from advisor.sizing.prices import Prices, with_price
 from advisor.sizing.records import Choice, Cloud, Excluded, Short, Sizing, VolumePurchase
 from advisor.sizing.volumes import BY_NAME, KINDS, MOST_ASKED, VolumeKind, declared_purchases, purchases
 
-CLOUDS: Final[tuple[Cloud, ...]] = ("aws", "azure", "metal")
+CLOUDS: tuple[Cloud, ...] = ("aws", "azure", "metal")
 Layouts = tuple[tuple[str, int | None], ...]
 
-_MEASURED_LATENCY: Final = (
+_MEASURED_LATENCY = (
     "S002 measured gp3 below 0.8 ms for reads and about 1 ms for writes on one host; that is no promise of AWS"
 )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
@@ -21,11 +20,11 @@ from advisor.limits.media import medium_of
 from advisor.sizing.demand import Demand
 from advisor.sizing.records import Cloud, VolumePurchase
 
-MOST_STRIPES: Final = 16
+MOST_STRIPES = 16
 """Volumes of one stripe at most, unless a layout asks for more; a machine has room for few more."""
-MOST_ASKED: Final = 64
-_EBS_LIMITS: Final = f"{ebs.GUIDE}; limits of 2026"
-_EBS_LATENCY: Final = "Amazon EBS user guide, EBS optimization and volume types"
+MOST_ASKED = 64
+_EBS_LIMITS = f"{ebs.GUIDE}; limits of 2026"
+_EBS_LATENCY = "Amazon EBS user guide, EBS optimization and volume types"
 
 
 class VolumeKind(msgspec.Struct, frozen=True):
@@ -38,7 +37,7 @@ class VolumeKind(msgspec.Struct, frozen=True):
     source: str
 
 
-KINDS: Final = (
+KINDS = (
     VolumeKind("gp3", "aws", 10, "single-digit milliseconds", _EBS_LATENCY),
     VolumeKind("io2", "aws", 0.5, "an average below 0.5 ms (Block Express, 16 KiB, on Nitro)", _EBS_LATENCY),
     VolumeKind("Premium_LRS", "azure", 10, "single-digit milliseconds", azure_disks.TYPES_SOURCE),
@@ -46,8 +45,8 @@ KINDS: Final = (
     VolumeKind("PremiumV2_LRS", "azure", 1, "below 1 ms", azure_disks.TYPES_SOURCE),
     VolumeKind("UltraSSD_LRS", "azure", 1, "below 1 ms", azure_disks.TYPES_SOURCE),
 )
-BY_NAME: Final = {one.name: one for one in KINDS}
-PREMIUM: Final = ("Premium_LRS", "PremiumV2_LRS", "UltraSSD_LRS")
+BY_NAME = {one.name: one for one in KINDS}
+PREMIUM = ("Premium_LRS", "PremiumV2_LRS", "UltraSSD_LRS")
 """Kinds that only a VM size with premium storage takes."""
 
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, TypeVar, cast
+from typing import IO, TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SCHEMA: Final = "advisor.snapshot/1"
-INDEX: Final = "advisor-snapshot.json"
-MAX_MEMBERS: Final = 400_000
-MAX_TOTAL_BYTES: Final = 512 * 1024 * 1024
-MAX_MEMBER_BYTES: Final = 32 * 1024 * 1024
-MAX_DIRECTORIES: Final = 400_000
-MAX_READ_STEPS: Final = 8_000_000
+SCHEMA = "advisor.snapshot/1"
+INDEX = "advisor-snapshot.json"
+MAX_MEMBERS = 400_000
+MAX_TOTAL_BYTES = 512 * 1024 * 1024
+MAX_MEMBER_BYTES = 32 * 1024 * 1024
+MAX_DIRECTORIES = 400_000
+MAX_READ_STEPS = 8_000_000
 """For a scan and plans of what an archive holds; hosts with hundreds of disks and links take some 200,000."""
-MAX_DEPTH: Final = 64
-MAX_NAME_BYTES: Final = 4096
-MAX_PART: Final = 255
-_HEADER_BYTES: Final = 2048  # of a member with a long name, its padding included
+MAX_DEPTH = 64
+MAX_NAME_BYTES = 4096
+MAX_PART = 255
+_HEADER_BYTES = 2048  # of a member with a long name, its padding included
 _NOTHING = Missing("absent", "not recorded")
 
 _Members = tuple[dict[str, bytes], dict[str, str], set[str]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -12,7 +11,7 @@ from advisor.observe.recording import decode_span
 from advisor.observe.span import CounterSpan
 from advisor.snapshot.archive import read_attachment, read_attachment_of
 
-SPAN: Final = "advisor-span.json"
+SPAN = "advisor-span.json"
 
 
 def read_span(path: Path, archive: bytes | None = None) -> tuple[CounterSpan, float]:

@@ -12,23 +12,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import IO, Final, Literal, NamedTuple
+from typing import IO, Literal, NamedTuple
 
 from advisor.host.patterns import lazy_regex
 
-BLOCK_BYTES: Final = 512
-MAX_HEADER_BYTES: Final = 1 << 20
+BLOCK_BYTES = 512
+MAX_HEADER_BYTES = 1 << 20
 """Of a header that holds a long name or pax records; both names of a member fit in many times over."""
-RATIO_FLOOR_BYTES: Final = 64 << 20
-MAX_RATIO: Final = 800
+RATIO_FLOOR_BYTES = 64 << 20
+MAX_RATIO = 800
 """Decompressed to compressed, beyond the floor: captured hosts have up to 250, zeros more than 1000."""
-_READ_AHEAD_BYTES: Final = 64 * 1024
-TOO_LARGE: Final = "larger than any captured host"
+_READ_AHEAD_BYTES = 64 * 1024
+TOO_LARGE = "larger than any captured host"
 
 Kind = Literal["file", "directory", "link", "other"]
 
-_KINDS: Final[dict[bytes, Kind]] = {b"0": "file", b"\0": "file", b"7": "file", b"5": "directory", b"2": "link"}
-_RECORD: Final = lazy_regex(rb"([1-9][0-9]{0,6}) ([^=\n]{1,200})=")
+_KINDS: dict[bytes, Kind] = {b"0": "file", b"\0": "file", b"7": "file", b"5": "directory", b"2": "link"}
+_RECORD = lazy_regex(rb"([1-9][0-9]{0,6}) ([^=\n]{1,200})=")
 
 
 class DamagedError(Exception):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterable, Iterator
-from typing import Final
 
 import msgspec
 
@@ -112,7 +111,7 @@ def restore_reached(host: Host, plan: Plan, known: dict[str, Reached], held: Col
     return [one for one in outcomes if one is not None] + _unrecorded(host, plan)
 
 
-_SETTLE: Final = RunCommand(("udevadm", "settle", "--timeout=10"))
+_SETTLE = RunCommand(("udevadm", "settle", "--timeout=10"))
 
 
 def _restore_device(host: Host, one: Reached) -> ItemOutcome | None:

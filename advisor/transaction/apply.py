@@ -11,7 +11,6 @@ import errno
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
 
 from advisor.errors import AdvisorError, CommandError, RefusedError, RestoredError
 from advisor.host import Host, Missing, Probe, PutFile, ReadFile, observe
@@ -91,8 +90,8 @@ def apply_plan(
     return record
 
 
-_LINK_STEP_SECONDS: Final = (10.0, 60.0)
-_GATE_SECONDS: Final = 45.0
+_LINK_STEP_SECONDS = (10.0, 60.0)
+_GATE_SECONDS = 45.0
 """For links to come up and everybody to answer again (`advisor.reach.await_gate`), with a margin."""
 
 

@@ -12,7 +12,7 @@ import os
 import secrets
 import time
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -22,15 +22,15 @@ from advisor.host.putfile import put_file, sync_directory
 from advisor.host.trusted_files import make_own_directory, open_own_file, read_own_file
 from advisor.transaction.journal import Store
 
-FORMAT: Final = 1
-MAX_SECONDS: Final = 3600.0
+FORMAT = 1
+MAX_SECONDS = 3600.0
 """An approval holds no longer than this."""
-MAX_REQUESTS: Final = 100
-MAX_JOURNAL_BYTES: Final = 4 << 20
-BEGINNINGS: Final = frozenset({"apply", "rollback"})
+MAX_REQUESTS = 100
+MAX_JOURNAL_BYTES = 4 << 20
+BEGINNINGS = frozenset({"apply", "rollback"})
 """Entries before a change is begun."""
-END_BYTES: Final = 4096
-_MAX_FILE_BYTES: Final = 1 << 20
+END_BYTES = 4096
+_MAX_FILE_BYTES = 1 << 20
 
 Operation = Literal["apply", "rollback"]
 _T = TypeVar("_T")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Final
 
 from advisor.errors import RefusedError
 from advisor.host import Host
@@ -12,7 +11,7 @@ from advisor.transaction.layers import claim_owned, data_of
 from advisor.transaction.rollback import write_scripts
 from advisor.transaction.watchdog import current_session
 
-_STATES: Final = {
+_STATES = {
     "applied": "it is active for good",
     "rolled-back": "it has been rolled back",
     "unchanged": "it changed nothing",

@@ -6,7 +6,6 @@ After each write the whole group is read again, until nothing of it differs or i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
 
 import msgspec
 
@@ -18,7 +17,7 @@ from advisor.transaction.side_effects import ItemOutcome
 from advisor.tunables.preflight import SideEffect
 from advisor.tunables.sysctl_group import can_be_moved, can_move, coupled_among, restore_rank
 
-ROUNDS: Final = 4
+ROUNDS = 4
 """How often a group is written before it counts as one that does not settle."""
 
 

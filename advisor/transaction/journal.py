@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from shutil import rmtree
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -62,12 +62,12 @@ from advisor.transaction.reserved_space import (
 from advisor.transaction.watchdog import TransactionFiles, Watchdog, boot_units, is_alive
 from advisor.transaction.watchdog import WatchdogOutcome as Watched
 
-STATE_DIRECTORY: Final = "/var/lib/advisor"
-MAX_JOURNAL_BYTES: Final = 64 * 1024 * 1024
+STATE_DIRECTORY = "/var/lib/advisor"
+MAX_JOURNAL_BYTES = 64 * 1024 * 1024
 
-_MAX_NOTE_BYTES: Final = 1 << 10
-_MOST_NAMED: Final = 5
-BY_SCRIPT: Final = "rolled back by its rollback script"
+_MAX_NOTE_BYTES = 1 << 10
+_MOST_NAMED = 5
+BY_SCRIPT = "rolled back by its rollback script"
 """Why a transaction is rolled back that its script alone has rolled back."""
 
 

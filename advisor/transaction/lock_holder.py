@@ -12,16 +12,15 @@ import re
 import signal
 import time
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
 from advisor.host.numbers import is_count
 from advisor.transaction.watchdog import process_fields
 
-_STOPPED_STATES: Final = ("T", "t")
-_SAMPLE_SECONDS: Final = 0.2
-_END_SECONDS: Final = 5.0
+_STOPPED_STATES = ("T", "t")
+_SAMPLE_SECONDS = 0.2
+_END_SECONDS = 5.0
 
 
 class LockHolder(msgspec.Struct, frozen=True):

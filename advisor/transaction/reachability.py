@@ -6,7 +6,7 @@ Joins a plan (which links it puts at risk) with ``advisor.reach`` (who is there,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from advisor.errors import CommandError, RefusedError
 from advisor.host import Host
@@ -15,10 +15,10 @@ from advisor.planning.records import Plan
 if TYPE_CHECKING:
     from advisor.reach import NotPassed
 
-WINDOW_SECONDS: Final = 10.0
+WINDOW_SECONDS = 10.0
 """For everybody to answer again, from the links being up."""
 
-_LARGEST_PACKET_BYTES: Final = 65535
+_LARGEST_PACKET_BYTES = 65535
 
 Ask = Callable[[], None]
 

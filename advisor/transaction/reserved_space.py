@@ -11,20 +11,20 @@ import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from advisor.host.trusted_files import open_own_file
 from advisor.shell.state_table import RESERVE
 
 T = TypeVar("T")
 
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-_READ_ONLY: Final = (errno.EROFS, errno.EPERM, errno.EACCES)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_READ_ONLY = (errno.EROFS, errno.EPERM, errno.EACCES)
 """A read-only file system; for root also an immutable file, or one on NFS that maps root to nobody."""
-_BLOCK_BYTES: Final = 4096
-_SMALL_FILES: Final = 16
+_BLOCK_BYTES = 4096
+_SMALL_FILES = 16
 """State files, directory blocks and inodes: one block each."""
-_ITEM_BYTES: Final = 700
+_ITEM_BYTES = 700
 """Of journal and outcome for each item: two announcements, what became of it, the line of the rollback script."""
 
 

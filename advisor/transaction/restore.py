@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Final
 
 import msgspec
 
@@ -49,7 +48,7 @@ def file_content(host: Host, path: str) -> bytes | Missing | None:
     return None if isinstance(content, Missing) and content.is_absent else content
 
 
-MOVING_KINDS: Final = ("link:", "irq:")
+MOVING_KINDS = ("link:", "irq:")
 """Where one attribute moves another: a ring with the MTU, a queue's CPUs with the channels, a member with its bond."""
 
 
@@ -224,7 +223,7 @@ def _remove_rules(host: Host, file: FileChange, live: bytes | None, *, force: bo
     return ItemOutcome(file.path, "restored", "removed" if content is None else "its lines are removed")
 
 
-_NOT_BEGUN: Final = "was not changed by this transaction"
+_NOT_BEGUN = "was not changed by this transaction"
 
 
 def _is_gone_since_boot(host: Host, probe: Probe) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Collection, Iterable
-from typing import Final
 
 import msgspec
 
@@ -41,7 +40,7 @@ from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.watchdog import TakenOverError, Watchdog
 from advisor.transaction.watchdog import WatchdogOutcome as Watched
 
-STEP_SECONDS: Final = 300.0
+STEP_SECONDS = 300.0
 """For one step of a plan that puts no link at risk: a command has 60 s, and a file may lie on NFS."""
 
 
@@ -157,7 +156,7 @@ def roll_back(
     return (*outcomes, *(still_active(record, records) if record.is_active else ()))
 
 
-_ROLLBACK_SECONDS: Final = 30.0
+_ROLLBACK_SECONDS = 30.0
 """For one step of a rollback that changes links."""
 
 

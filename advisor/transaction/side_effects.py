@@ -5,7 +5,7 @@ settings of a link's queues.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -16,8 +16,8 @@ from advisor.shell.rollback_script import commands_by_hand, hand_command
 from advisor.tunables.preflight import SideEffect
 from advisor.tunables.sysctl_group import twin_of
 
-_SHOWN: Final = 80
-_NOT_BACK: Final = ("kept", "failed")
+_SHOWN = 80
+_NOT_BACK = ("kept", "failed")
 
 
 class ItemOutcome(msgspec.Struct, frozen=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
 
 import msgspec
 
@@ -20,7 +19,7 @@ from advisor.transaction.rollback import finish_switches, recover_unfinished, ro
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.verify import Drift, find_boot_drift, find_drift
 
-STOPPED_SECONDS: Final = 10.0
+STOPPED_SECONDS = 10.0
 """How long a process that holds the store must stay stopped before a rollback ends it."""
 
 RolledBack = Sequence[tuple[Record, tuple[ItemOutcome, ...]]]

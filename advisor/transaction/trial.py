@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final
 
 from advisor.errors import CommandError
 from advisor.host import Host, Missing, observe
@@ -16,7 +15,7 @@ from advisor.transaction.restore import not_restored_error, restore_change, rest
 from advisor.transaction.rollback import close_rolled_back, taken_over_error
 from advisor.transaction.watchdog import TakenOverError, Watchdog
 
-_TRIAL_SECONDS: Final = 60.0
+_TRIAL_SECONDS = 60.0
 """For one step of a trial, and for the time that its process may be stopped between two."""
 
 

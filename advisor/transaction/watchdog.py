@@ -21,7 +21,6 @@ import subprocess
 import time
 from functools import cache
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -32,15 +31,15 @@ from advisor.shell.state_table import OPEN_FILES, OUTCOME, RUNNING_FILES, WATCH_
 from advisor.shell.templates import render_shell
 from advisor.transaction.reserved_space import ignore_errors, is_full, is_read_only, with_reserve
 
-_UNIT_DIRECTORY: Final = "/etc/systemd/system"
-_BOOT_TARGET: Final = f"{_UNIT_DIRECTORY}/sysinit.target.wants"
-_START_SECONDS: Final = 20.0
-_REVERT_SECONDS: Final = 120.0
-_FILES: Final = (*OPEN_FILES, *RUNNING_FILES)
-_MAX_OUTCOME_BYTES: Final = 1 << 20
-WATCH_KIND: Final = "advisor-watch"
+_UNIT_DIRECTORY = "/etc/systemd/system"
+_BOOT_TARGET = f"{_UNIT_DIRECTORY}/sysinit.target.wants"
+_START_SECONDS = 20.0
+_REVERT_SECONDS = 120.0
+_FILES = (*OPEN_FILES, *RUNNING_FILES)
+_MAX_OUTCOME_BYTES = 1 << 20
+WATCH_KIND = "advisor-watch"
 """What the first record of the data of ``watch.sh`` says."""
-_ENVIRONMENT: Final = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+_ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 
 
 class TakenOverError(CommandError):
@@ -476,7 +475,7 @@ def _is_in_the_hosts_namespaces() -> bool:
         return False
 
 
-_NAMESPACES: Final = ("net", "mnt", "pid")
+_NAMESPACES = ("net", "mnt", "pid")
 
 
 def _unit_escaped(text: str) -> str:

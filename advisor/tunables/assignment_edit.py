@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Final
 
 from advisor.host.patterns import lazy_regex
 
-_LINE: Final = lazy_regex(r"[^\n]*\n|[^\n]+")
-_PIECES: Final = r"""(?:[^\s"'`\\;&|<>()]|\\[^\n]|'[^'\n]*'|"(?:[^"\\\n]|\\[^\n])*"|\([^()\n]*\)|`[^`\n]*`)*"""
-_ASSIGNMENT: Final = lazy_regex(r"""[ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=(["']?)""", re.ASCII)
+_LINE = lazy_regex(r"[^\n]*\n|[^\n]+")
+_PIECES = r"""(?:[^\s"'`\\;&|<>()]|\\[^\n]|'[^'\n]*'|"(?:[^"\\\n]|\\[^\n])*"|\([^()\n]*\)|`[^`\n]*`)*"""
+_ASSIGNMENT = lazy_regex(r"""[ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=(["']?)""", re.ASCII)
 
 
 def edit_assignment(text: str, key: str, value: str) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from advisor.facts.memory import parse_meminfo
 from advisor.host import Host, Missing, observe
@@ -26,7 +25,7 @@ _NUMBER = lazy_regex(r"0|[1-9][0-9]{0,9}")
 _SCHEDULER = lazy_regex(r"[a-z][a-z0-9-]{0,30}")
 
 # What a value must be, and the words for it; None where numbers are bounded below.
-_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+_WORDS: Mapping[str, tuple[str, ...]] = {
     "rq_affinity": ("0", "1", "2"),
     "nomerges": ("0", "1", "2"),
     "add_random": _SWITCH,
@@ -35,23 +34,23 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "io_poll": _SWITCH,
     "write_cache": ("write back",),
 }
-_LEAST: Final[Mapping[str, int]] = {
+_LEAST: Mapping[str, int] = {
     "nr_requests": 4,  # BLKDEV_MIN_RQ: the kernel takes a smaller one for it
     "read_ahead_kb": 0,
     "max_sectors_kb": 4,
     "wbt_lat_usec": 0,
     "io_timeout": 1,
 }
-_IN_PAGES: Final = frozenset({"read_ahead_kb"})
-ATTRIBUTES: Final = ("scheduler", *_LEAST, *_WORDS)
-MAX_SCHEDULED: Final = 2048
+_IN_PAGES = frozenset({"read_ahead_kb"})
+ATTRIBUTES = ("scheduler", *_LEAST, *_WORDS)
+MAX_SCHEDULED = 2048
 """MAX_SCHED_RQ of block/blk-mq-sched.h: the longest queue of a scheduler, by 16 times 128."""
-LINUX_MQ: Final = 5
+LINUX_MQ = 5
 """From this version of Linux on every driver has blk-mq; a queue without it had no longest length."""
-READ_AHEAD_SHARE: Final = 1 / 16
+READ_AHEAD_SHARE = 1 / 16
 """Of the memory, for one file: advisor's choice."""
-_MODULES: Final[Mapping[str, str]] = {"bfq": "bfq", "kyber": "kyber-iosched", "mq-deadline": "mq-deadline"}
-SCHEDULERS: Final = (*_MODULES, "none")
+_MODULES: Mapping[str, str] = {"bfq": "bfq", "kyber": "kyber-iosched", "mq-deadline": "mq-deadline"}
+SCHEDULERS = (*_MODULES, "none")
 """Those of Linux 5.0 and later (Documentation/block/switching-sched.rst)."""
 
 
@@ -196,7 +195,7 @@ def _list_devices(host: Host) -> Iterable[str]:
     return (name for name in host.names("/sys/block") if host.read_int(f"/sys/block/{name}/size"))
 
 
-KIND: Final = Kind(
+KIND = Kind(
     name="block",
     order=40,
     parse=BlockQueue.parse,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
-from typing import Final
 
 from advisor.host import Host, Missing, RunCommand
 from advisor.host.device_identity import ATTRIBUTES, Marks, is_nvme_path, marks_of, udev_properties, words_of
@@ -17,26 +16,26 @@ from advisor.host.identity import Identity
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
 
-RULES: Final = "/etc/udev/rules.d/90-advisor-block.rules"
+RULES = "/etc/udev/rules.d/90-advisor-block.rules"
 # A file replaces those of its name in the directories after its own (udev(7)); /lib may be /usr/lib.
-_RULE_DIRECTORIES: Final = (
+_RULE_DIRECTORIES = (
     "/etc/udev/rules.d",
     "/run/udev/rules.d",
     "/usr/local/lib/udev/rules.d",
     "/usr/lib/udev/rules.d",
     "/lib/udev/rules.d",
 )
-_HEADER: Final = b"# Settings of block devices, one line for each device and attribute.\n"
-_RELOAD: Final = (RunCommand(("udevadm", "control", "--reload")),)
+_HEADER = b"# Settings of block devices, one line for each device and attribute.\n"
+_RELOAD = (RunCommand(("udevadm", "control", "--reload")),)
 
 # A pattern in quotes (udev(7)): no sign with a meaning of its own, and none that would end it.
-_SAFE: Final = lazy_regex(r"[\w#+.:=@/,-]+( +[\w#+.:=@/,-]+)*", re.ASCII)
-_PROPERTIES: Final = ("ID_SERIAL", "ID_WWN_WITH_EXTENSION", "ID_WWN")
-_ATTRIBUTES: Final = ("wwid", "device/wwid", "serial", "device/serial")
-_NAME: Final = lazy_regex(r"[\w!.-]+", re.ASCII)
+_SAFE = lazy_regex(r"[\w#+.:=@/,-]+( +[\w#+.:=@/,-]+)*", re.ASCII)
+_PROPERTIES = ("ID_SERIAL", "ID_WWN_WITH_EXTENSION", "ID_WWN")
+_ATTRIBUTES = ("wwid", "device/wwid", "serial", "device/serial")
+_NAME = lazy_regex(r"[\w!.-]+", re.ASCII)
 
 
-BLOCK_PATHS: Final = r"/sys/(?:block|class/block|devices/.*/block)/([^/]+)"
+BLOCK_PATHS = r"/sys/(?:block|class/block|devices/.*/block)/([^/]+)"
 """Pattern of the directories of a block device below /sys; the group is its name."""
 
 

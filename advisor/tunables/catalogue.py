@@ -10,14 +10,13 @@ import re
 import sys
 from functools import cache
 from importlib import import_module
-from typing import Final
 
 from advisor.facts.settings import find_setting
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.kind import Kind, Namespace
 from advisor.tunables.tunable import Tunable, UnknownIdError
 
-_WORD: Final = lazy_regex(r"[a-z][a-z0-9_-]{0,30}", re.ASCII)
+_WORD = lazy_regex(r"[a-z][a-z0-9_-]{0,30}", re.ASCII)
 _found: dict[str, Kind] = {}
 
 

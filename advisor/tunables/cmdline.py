@@ -9,7 +9,6 @@ are refused.
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.host import Host, Missing, Probe, ReadFile
 from advisor.host.kernel_text import SET
@@ -20,7 +19,7 @@ from advisor.tunables.tunable import RefusedIdError, StoredValue, UnknownIdError
 
 _BY_HAND = Missing("absent", "manual step: the boot loader's configuration")
 
-_PROGRAM_DIRECTORIES: Final = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
+_PROGRAM_DIRECTORIES = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
 class CommandLine(StoredValue, frozen=True):
@@ -88,7 +87,7 @@ def _has_program(host: Host, program: str) -> bool:
     return any(host.exists(f"{directory}/{program}") for directory in _PROGRAM_DIRECTORIES)
 
 
-KIND: Final = Kind(
+KIND = Kind(
     name="cmdline",
     order=160,
     parse=CommandLine.parse,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from advisor.tunables.cpufreq_boost import CpuBoost
 from advisor.tunables.cpufreq_policy import CPUFREQ, CpuFrequency
 from advisor.tunables.kind import Capture, Kind
@@ -15,7 +13,7 @@ def parse_cpufreq(rest: str) -> Tunable:
     return CpuBoost.parse(rest) if rest == "boost" else CpuFrequency.parse(rest)
 
 
-KIND: Final = Kind(
+KIND = Kind(
     name="cpufreq",
     order=100,
     parse=parse_cpufreq,

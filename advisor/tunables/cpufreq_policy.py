@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import Final
 
 from advisor.host import Host, Missing, observe
 from advisor.host.patterns import lazy_regex
@@ -21,23 +20,18 @@ from advisor.tunables.preflight import Preflight, SideEffect
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
 from advisor.tunables.tunable import UnknownIdError
 
-CPUFREQ: Final = "/sys/devices/system/cpu/cpufreq"
-GOVERNOR: Final = "governor"
-PREFERENCE: Final = "energy_performance_preference"
-LOWEST: Final = "scaling_min_freq"
-HIGHEST: Final = "scaling_max_freq"
-_FILES: Final[Mapping[str, str]] = {
-    GOVERNOR: "scaling_governor",
-    PREFERENCE: PREFERENCE,
-    LOWEST: LOWEST,
-    HIGHEST: HIGHEST,
-}
-_OFFERS: Final[Mapping[str, str]] = {
+CPUFREQ = "/sys/devices/system/cpu/cpufreq"
+GOVERNOR = "governor"
+PREFERENCE = "energy_performance_preference"
+LOWEST = "scaling_min_freq"
+HIGHEST = "scaling_max_freq"
+_FILES: Mapping[str, str] = {GOVERNOR: "scaling_governor", PREFERENCE: PREFERENCE, LOWEST: LOWEST, HIGHEST: HIGHEST}
+_OFFERS: Mapping[str, str] = {
     GOVERNOR: "scaling_available_governors",
     PREFERENCE: "energy_performance_available_preferences",
 }
-_POLICY: Final = lazy_regex(r"policy(0|[1-9][0-9]{0,4})")
-_PATTERN: Final = lazy_regex(r"[a-z0-9*?\[\]!-]{1,40}")
+_POLICY = lazy_regex(r"policy(0|[1-9][0-9]{0,4})")
+_PATTERN = lazy_regex(r"[a-z0-9*?\[\]!-]{1,40}")
 
 
 class CpuFrequency(WrittenAtBoot, frozen=True):

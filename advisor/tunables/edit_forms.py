@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -26,15 +26,15 @@ LineForm = Literal[
     "module-option",
 ]
 
-TO_THE_END: Final = r"(?:[^\n\r\0]*[^ \t\n\r\0])?"
-WORD: Final = r"[^ \t#\n\r\0]*"
-_FIELD: Final = r"[^ \t\n\r\0]+"
-_LLT_FIELD: Final = r"[^ \t#\n\r\0][^ \t\n\r\0]*"
-_STRING: Final = r'"(?:[^"\\\n\r\0]|\\[^\n\r\0])*"'
-_PLAIN_VALUE: Final = lazy_regex(r"[\w.:+-]+", re.ASCII)
+TO_THE_END = r"(?:[^\n\r\0]*[^ \t\n\r\0])?"
+WORD = r"[^ \t#\n\r\0]*"
+_FIELD = r"[^ \t\n\r\0]+"
+_LLT_FIELD = r"[^ \t#\n\r\0][^ \t\n\r\0]*"
+_STRING = r'"(?:[^"\\\n\r\0]|\\[^\n\r\0])*"'
+_PLAIN_VALUE = lazy_regex(r"[\w.:+-]+", re.ASCII)
 
 # The kernel resets nr_requests with the scheduler, and refuses a threshold above the cache it is one of.
-_ASSIGNED_FIRST: Final = ("ATTR{queue/scheduler}", "ATTR{md/stripe_cache_size}")
+_ASSIGNED_FIRST = ("ATTR{queue/scheduler}", "ATTR{md/stripe_cache_size}")
 
 
 class EditSetting(msgspec.Struct, frozen=True):

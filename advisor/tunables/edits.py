@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -28,8 +28,8 @@ from advisor.tunables.network_forms import NetworkForm, edit_network, network_me
 Form = Literal["sysctl", "section", "llttab-flow", LineForm, "multipath", NetworkForm]
 
 # systemd ends a line at CR and at NUL too; no other byte ends one, whatever it may mean in some encoding.
-_LINE: Final = lazy_regex(r"[^\n\r\0]*(?:\r\n|[\n\r\0])|[^\n\r\0]+")
-_SWAPPED: Final = {ord("."): "/", ord("/"): "."}
+_LINE = lazy_regex(r"[^\n\r\0]*(?:\r\n|[\n\r\0])|[^\n\r\0]+")
+_SWAPPED = {ord("."): "/", ord("/"): "."}
 
 
 class FileEdit(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -25,12 +25,12 @@ from advisor.tunables.kind import Kind
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import Effect, Risk, StoredValue, UnknownIdError
 
-_VALUE: Final = lazy_regex(r"[A-Za-z0-9_.,:+*-]+( [A-Za-z0-9_.,:+*-]+)*")
-_LINK_MTU: Final = lazy_regex(r"link\.([\w.-]{1,60})\.mtu", re.ASCII)
+_VALUE = lazy_regex(r"[A-Za-z0-9_.,:+*-]+( [A-Za-z0-9_.,:+*-]+)*")
+_LINK_MTU = lazy_regex(r"link\.([\w.-]{1,60})\.mtu", re.ASCII)
 # TARGET/ADDRESS,PORT,TPGT/INTERFACE; a name that begins with a dot is none of open-iscsi's.
-_RECORD_NAME: Final = r"(?!\.)[\w.:,%\[\]-]{1,255}"
+_RECORD_NAME = r"(?!\.)[\w.:,%\[\]-]{1,255}"
 
-_MULTIPATH_KEYS: Final = (
+_MULTIPATH_KEYS = (
     r"path_selector|path_grouping_policy|path_checker|prio|prio_args|failback|no_path_retry|features|hardware_handler"
     r"|rr_min_io(_rq)?|rr_weight|fast_io_fail_tmo|dev_loss_tmo|eh_deadline|polling_interval|max_polling_interval"
     r"|checker_timeout|max_sectors_kb|max_fds|detect_\w+|retain_attached_hw_handler|deferred_remove|flush_on_last_del"
@@ -38,7 +38,7 @@ _MULTIPATH_KEYS: Final = (
 )
 
 # Which of several sections: VENDOR,PRODUCT or a WWID, in signs that neither awk nor a tunable's id takes for its own.
-_MEANT: Final = r"\[[\w.,*+^$()|? -]{1,100}\]"
+_MEANT = r"\[[\w.,*+^$()|? -]{1,100}\]"
 
 
 class Dialect(msgspec.Struct, frozen=True):
@@ -79,9 +79,9 @@ def _at_start(*_: object) -> tuple[str, ...]:
     )
 
 
-RECORDS: Final = "a node record of open-iscsi"
+RECORDS = "a node record of open-iscsi"
 
-DIALECTS: Final = (
+DIALECTS = (
     Dialect(
         "BeeGFS",
         lazy_regex(r"/etc/beegfs/([\w-]+\.d/)?beegfs-[\w-]+\.conf", re.ASCII),
@@ -244,7 +244,7 @@ def _explain_no_place(dialect: Dialect, text: str, key: str) -> str | None:
     return None
 
 
-KIND: Final = Kind(
+KIND = Kind(
     name="file",
     order=90,
     parse=FileKey.parse,

@@ -7,7 +7,6 @@ inet_forward_change and dev_disable_lro in the kernel's source.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
@@ -15,10 +14,8 @@ from advisor.tunables.link_driver import observe_side_effect
 from advisor.tunables.link_feature import LinkFeature
 from advisor.tunables.preflight import Preflight, SideEffect
 
-_KEY: Final = lazy_regex(
-    r"net\.(?:ipv4\.(?P<short>ip_forward)|(?P<version>ipv[46])\.conf\.(?P<link>[^.]+)\.forwarding)"
-)
-_LRO: Final = "rx-lro"
+_KEY = lazy_regex(r"net\.(?:ipv4\.(?P<short>ip_forward)|(?P<version>ipv[46])\.conf\.(?P<link>[^.]+)\.forwarding)")
+_LRO = "rx-lro"
 
 
 def forwarding_preflight(host: Host, key: str, before: str) -> Preflight:

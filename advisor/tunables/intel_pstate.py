@@ -7,17 +7,16 @@ kernel's Documentation/admin-guide/pm/intel_pstate. The driver rounds a percenta
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.host import Host, Missing, observe
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight, SideEffect
 from advisor.tunables.tmpfiles_line import NamedAttribute
 
-DIRECTORY: Final = "/sys/devices/system/cpu/intel_pstate"
-NO_TURBO: Final = "no_turbo"
-LOWEST: Final = "min_perf_pct"
-HIGHEST: Final = "max_perf_pct"
+DIRECTORY = "/sys/devices/system/cpu/intel_pstate"
+NO_TURBO = "no_turbo"
+LOWEST = "min_perf_pct"
+HIGHEST = "max_perf_pct"
 
 
 class IntelPstate(NamedAttribute, frozen=True):
@@ -58,7 +57,7 @@ class IntelPstate(NamedAttribute, frozen=True):
         return None if isinstance(live, Missing) else live
 
 
-KIND: Final = Kind(
+KIND = Kind(
     name="intel_pstate",
     order=110,
     parse=IntelPstate.parse,

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.facts.interfaces_text import JoinedLine, Stanza, parse_interfaces
 from advisor.host.patterns import lazy_regex
 
-_COMMANDS: Final = frozenset({"pre-up", "up", "post-up"})
-_NUMBER: Final = lazy_regex(r"[0-9]+")
-_COMMAND_MTU: Final = lazy_regex(r"\bmtu[ \t]+([0-9]+)(?![^ \t;&|])")
-_INDENT: Final = lazy_regex(r"[ \t]*")
-_PREFERRED: Final = ("inet", "inet6")
+_COMMANDS = frozenset({"pre-up", "up", "post-up"})
+_NUMBER = lazy_regex(r"[0-9]+")
+_COMMAND_MTU = lazy_regex(r"\bmtu[ \t]+([0-9]+)(?![^ \t;&|])")
+_INDENT = lazy_regex(r"[ \t]*")
+_PREFERRED = ("inet", "inet6")
 
 Span = tuple[int, int]
 

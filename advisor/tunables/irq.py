@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Final
 
 from advisor.facts.cpulist import format_list, parse_list
 from advisor.facts.systemd import read_systemd
@@ -25,18 +24,18 @@ from advisor.tunables.link_file import link_file_edit
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import DirectValue, Tunable, UnknownIdError
 
-UNIT: Final = "/etc/systemd/system/advisor-interrupts.service"
-SCRIPT: Final = "/etc/systemd/system/advisor-interrupts.sh"
-_TARGET: Final = "/etc/systemd/system/multi-user.target.d/50-advisor-interrupts.conf"
-LINK_OPTIONS_VERSION: Final = 261
+UNIT = "/etc/systemd/system/advisor-interrupts.service"
+SCRIPT = "/etc/systemd/system/advisor-interrupts.sh"
+_TARGET = "/etc/systemd/system/multi-user.target.d/50-advisor-interrupts.conf"
+LINK_OPTIONS_VERSION = 261
 """The first systemd with IRQAffinityPolicy= and IRQAffinityNUMA= in .link files (its pull request 40304)."""
-_UDEVD: Final = ("/usr/lib/systemd/systemd-udevd", "/lib/systemd/systemd-udevd")
-_OLD_OPTION: Final = b"\0Link.MTUBytes\0"
-_NEW_OPTION: Final = b"\0Link.IRQAffinityPolicy\0"
-_LISTED: Final = "X-Interrupts/"  # systemd ignores sections with this prefix (systemd.unit(5))
-_LAST_LINE: Final = "set_all"
+_UDEVD = ("/usr/lib/systemd/systemd-udevd", "/lib/systemd/systemd-udevd")
+_OLD_OPTION = b"\0Link.MTUBytes\0"
+_NEW_OPTION = b"\0Link.IRQAffinityPolicy\0"
+_LISTED = "X-Interrupts/"  # systemd ignores sections with this prefix (systemd.unit(5))
+_LAST_LINE = "set_all"
 # Others that set the affinity when they start come first, so that the values here are the last ones.
-_UNIT_HEAD: Final = f"""\
+_UNIT_HEAD = f"""\
 # Gives interrupts their CPUs at boot, as the last section lists them: PCI function, name of the interrupt, CPUs.
 [Unit]
 Description=CPUs of interrupts
@@ -48,7 +47,7 @@ Type=oneshot
 RemainAfterExit=yes
 ExecStart=-/bin/sh {SCRIPT}
 """
-_SCRIPT_HEAD: Final = f"""\
+_SCRIPT_HEAD = f"""\
 #!/bin/sh
 # Gives each interrupt that advisor-interrupts.service lists its CPUs, and prints those that are missing and those whose
 # CPUs the kernel did not accept: sh {SCRIPT} [ROOT [SECONDS]]
@@ -59,7 +58,7 @@ LC_ALL=C
 export LC_ALL
 
 """
-_SCRIPT_BODY: Final = """
+_SCRIPT_BODY = """
 # set_each: a line for each interrupt that has not the CPUs listed
 set_each() {
     known=
@@ -224,7 +223,7 @@ def _list_devices(host: Host) -> Iterable[str]:
     return (name for name in host.names("/proc/irq") if is_count(name))
 
 
-KIND: Final = Kind(
+KIND = Kind(
     name="irq",
     order=30,
     parse=IrqAffinity.parse,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 
-BUILT_IN: Final = "is built into this kernel"
+BUILT_IN = "is built into this kernel"
 """Why nothing is to be done to load a module."""
 
-NAME: Final = lazy_regex(r"[A-Za-z0-9_]{1,60}", re.ASCII)
+NAME = lazy_regex(r"[A-Za-z0-9_]{1,60}", re.ASCII)
 
 
 def module_name(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -18,8 +18,8 @@ Argv = tuple[str, ...]
 Files = tuple[tuple[str, tuple[str, ...]], ...]
 """Directories (patterns of the shell) and the names of files in them."""
 
-LAST: Final = 1_000_000
-NOT_MEASURED: Final = "It was not measured on this host."
+LAST = 1_000_000
+NOT_MEASURED = "It was not measured on this host."
 
 
 class Capture(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
 
 from advisor.errors import UsageError
 from advisor.host import Host
@@ -24,19 +23,11 @@ from advisor.tunables.link_txqueuelen import LinkTxqueuelen
 from advisor.tunables.link_xps import LinkXps
 from advisor.tunables.tunable import Tunable, UnknownIdError
 
-_SYSFS: Final = r"/sys/(?:class|devices/.*)/net/([^/]+)"
-_WHOLE: Final[Mapping[str, Callable[[str], Tunable]]] = {
-    "mtu": LinkMtu,
-    "qdisc": LinkQdisc,
-    "txqueuelen": LinkTxqueuelen,
-}
-_DRIVER: Final[Mapping[str, type[DriverValue]]] = {
-    one.word: one for one in (LinkRing, LinkChannels, LinkCoalesce, LinkPause)
-}
-_QUEUE: Final[Mapping[str, type[QueueCpus] | type[LinkRpsFlows]]] = {
-    one.word: one for one in (LinkRps, LinkRpsFlows, LinkXps)
-}
-_ATTRIBUTES: Final = (
+_SYSFS = r"/sys/(?:class|devices/.*)/net/([^/]+)"
+_WHOLE: Mapping[str, Callable[[str], Tunable]] = {"mtu": LinkMtu, "qdisc": LinkQdisc, "txqueuelen": LinkTxqueuelen}
+_DRIVER: Mapping[str, type[DriverValue]] = {one.word: one for one in (LinkRing, LinkChannels, LinkCoalesce, LinkPause)}
+_QUEUE: Mapping[str, type[QueueCpus] | type[LinkRpsFlows]] = {one.word: one for one in (LinkRps, LinkRpsFlows, LinkXps)}
+_ATTRIBUTES = (
     *("ring.rx", "channels.combined", "coalesce.rx-usecs", "feature.rx-gro", "pause.rx"),
     *("txqueuelen", "qdisc", "rps.rx-0", "rps-flow-cnt.rx-0", "xps.tx-0"),
 )
@@ -73,7 +64,7 @@ def _is_name(link: str) -> bool:
     return True
 
 
-EXAMPLE_ADDRESS: Final = "52:54:00:12:34:56"
+EXAMPLE_ADDRESS = "52:54:00:12:34:56"
 
 
 def _example_files(one: Tunable) -> Mapping[str, bytes]:
@@ -90,7 +81,7 @@ def _list_devices(host: Host) -> Iterable[str]:
     return (name for name in host.names("/sys/class/net") if name != "bonding_masters")
 
 
-KIND: Final = Kind(
+KIND = Kind(
     name="link",
     order=20,
     parse=parse_link,

@@ -9,8 +9,6 @@ are then named.
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from advisor.host import Host
@@ -19,7 +17,7 @@ from advisor.tunables.link_queue_state import queue_state, rss_notes
 from advisor.tunables.preflight import Preflight
 
 # A link receives by its combined channels and by those for receiving alone.
-_BESIDE: Final = {"combined": "rx", "rx": "combined"}
+_BESIDE = {"combined": "rx", "rx": "combined"}
 
 
 class LinkChannels(DriverValue, frozen=True):

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.facts.link_claim import udev_property
 from advisor.host import Host, Missing, RunCommand
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_identity import ByAddress, ByName, ByPlace, link_identity
 
-_RELOAD: Final = (RunCommand(("udevadm", "control", "--reload")),)
-_DIRECTORY: Final = "/etc/systemd/network"
-_DEFAULT_LINK_FILE: Final = "/usr/lib/systemd/network/99-default.link"
+_RELOAD = (RunCommand(("udevadm", "control", "--reload")),)
+_DIRECTORY = "/etc/systemd/network"
+_DEFAULT_LINK_FILE = "/usr/lib/systemd/network/99-default.link"
 # Of the files that match a link only the first is read.
-_PREFIXES: Final = ("10", "05", "00")
+_PREFIXES = ("10", "05", "00")
 
 
 def link_file_edit(host: Host, link: str, settings: str) -> FileEdit | Missing:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from advisor.facts.link_claim import udev_property
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 
-_ADDRESS: Final = lazy_regex(r"[0-9a-f]{2}(:[0-9a-f]{2}){5,19}")
+_ADDRESS = lazy_regex(r"[0-9a-f]{2}(:[0-9a-f]{2}){5,19}")
 
 
 class ByName(msgspec.Struct, frozen=True):

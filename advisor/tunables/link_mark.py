@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 import msgspec
 
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 
-_SYSCTL: Final = lazy_regex(r"sysctl:net\.(?:ipv[46]\.(?:conf|neigh)|mpls\.conf)\.([^.]+)\.[^.]+")
-_BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
-_LINKS: Final = "/sys/class/net"
+_SYSCTL = lazy_regex(r"sysctl:net\.(?:ipv[46]\.(?:conf|neigh)|mpls\.conf)\.([^.]+)\.[^.]+")
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_LINKS = "/sys/class/net"
 
 
 class LinkMark(msgspec.Struct, frozen=True):

@@ -7,7 +7,6 @@ sets the link up after udev. So a manager's file is written or, where that is im
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.facts.ifupdown import Placed, brought_up, read_stanzas, sets_mtu
 from advisor.facts.ini_text import last_value
@@ -23,19 +22,19 @@ from advisor.tunables.edits import FileEdit, apply_edit, mentions_key
 from advisor.tunables.link_file import link_file_edit
 from advisor.tunables.netplan_edit import edit_netplan
 
-_HEADING: Final = 1000  # characters in which a program says that a file is its own
-_DROP_IN: Final = "50-advisor-mtu.conf"
-_NETPLAN_FILE: Final = "/etc/netplan/90-advisor.yaml"
+_HEADING = 1000  # characters in which a program says that a file is its own
+_DROP_IN = "50-advisor-mtu.conf"
+_NETPLAN_FILE = "/etc/netplan/90-advisor.yaml"
 # What netplan finds rather than makes: a definition in our own file may outlast the one that it amends, and do no harm.
-_PHYSICAL: Final = frozenset({"ethernets", "modems", "wifis"})
-_WITH_MTU: Final = _PHYSICAL | {"bonds", "bridges", "dummy-devices", "tunnels", "virtual-ethernets", "vlans"}
-_ETHERNET_PROFILES: Final = frozenset(
+_PHYSICAL = frozenset({"ethernets", "modems", "wifis"})
+_WITH_MTU = _PHYSICAL | {"bonds", "bridges", "dummy-devices", "tunnels", "virtual-ethernets", "vlans"}
+_ETHERNET_PROFILES = frozenset(
     {
         *("ethernet", "802-3-ethernet", "bond", "bridge", "team", "vlan", "vxlan", "macvlan", "veth", "dummy", "tun"),
         *("macsec", "ovs-interface", "vrf"),
     }
 )
-_OWN_MTU_PROFILES: Final = frozenset({"infiniband", "ip-tunnel", "wireguard"})
+_OWN_MTU_PROFILES = frozenset({"infiniband", "ip-tunnel", "wireguard"})
 
 
 def persist_mtu(host: Host, link: str, value: str) -> FileEdit | Missing:

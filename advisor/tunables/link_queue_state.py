@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from advisor.host import Host, Missing, ReadCommand, ReadIrqs, RunCommand, SetIrqs, Step, observe
 from advisor.host.link_text import NO_CPUS
@@ -16,8 +15,8 @@ from advisor.tunables.link_rps_flows import LinkRpsFlows
 from advisor.tunables.link_xps import LinkXps
 from advisor.tunables.preflight import SideEffect
 
-_UNSUPPORTED: Final = "Operation not supported"
-_SHOWN: Final = 60
+_UNSUPPORTED = "Operation not supported"
+_SHOWN = 60
 
 
 def queue_state(host: Host, link: str) -> tuple[tuple[SideEffect, ...], tuple[str, ...]]:
@@ -51,7 +50,7 @@ def rss_notes(link: str, state: Iterable[SideEffect], queues: int) -> tuple[str,
     return ()
 
 
-_RESET: Final = (
+_RESET = (
     "most drivers set up all queues again, and their settings are the driver's while this is active. "
     "Recorded, and restored on rollback:"
 )

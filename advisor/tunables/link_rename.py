@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
 import msgspec
 
@@ -11,9 +10,7 @@ from advisor.host import Probe, ReadCommand, ReadEthtool, ReadFile, ReadIrqs, Ru
 from advisor.host.patterns import lazy_regex
 from advisor.host.steps import SetEthtool, SetIrqs, SetMtu, SetQdisc, SetTxqueuelen
 
-_PLACE: Final = lazy_regex(
-    r"(/sys/class/net|/proc/sys/net/(?:ipv[46]/(?:conf|neigh)|mpls/conf))/([^/]+)(/.*)", re.DOTALL
-)
+_PLACE = lazy_regex(r"(/sys/class/net|/proc/sys/net/(?:ipv[46]/(?:conf|neigh)|mpls/conf))/([^/]+)(/.*)", re.DOTALL)
 
 _replace = msgspec.structs.replace
 

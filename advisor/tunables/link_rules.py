@@ -8,20 +8,19 @@ stands in a second file, behind the number of queues.
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.host import Host, Missing, RunCommand
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_identity import ByAddress, ByName, ByPlace, link_identity
 
-RULES: Final = "/etc/udev/rules.d/91-advisor-link.rules"
-QUEUE_RULES: Final = "/etc/udev/rules.d/92-advisor-link-queues.rules"
+RULES = "/etc/udev/rules.d/91-advisor-link.rules"
+QUEUE_RULES = "/etc/udev/rules.d/92-advisor-link-queues.rules"
 
-_FRESH: Final = b"# Values of links that last over a reboot. See udev(7).\n"
-_RELOAD: Final = (RunCommand(("udevadm", "control", "--reload")),)
-_FOLDERS: Final = ("/usr/sbin", "/sbin", "/usr/bin", "/bin")
-_PLAIN: Final = lazy_regex(r"[\w.:-]+", re.ASCII)
+_FRESH = b"# Values of links that last over a reboot. See udev(7).\n"
+_RELOAD = (RunCommand(("udevadm", "control", "--reload")),)
+_FOLDERS = ("/usr/sbin", "/sbin", "/usr/bin", "/bin")
+_PLAIN = lazy_regex(r"[\w.:-]+", re.ASCII)
 
 
 def run_rule(host: Host, link: str, program: str, words: str, value: str, *, path: str = RULES) -> FileEdit | Missing:

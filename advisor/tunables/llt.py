@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from advisor.tunables.kind import Kind
 from advisor.tunables.llt_flow import LltFlow
 from advisor.tunables.llt_timer import LltTimer
@@ -15,7 +13,7 @@ def parse_llt(rest: str) -> Tunable:
     return LltTimer.parse(rest) if rest.startswith("timer.") else LltFlow.parse(rest)
 
 
-KIND: Final = Kind(
+KIND = Kind(
     name="llt",
     order=70,
     parse=parse_llt,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
 from advisor.tunables.edits import FileEdit, Form
@@ -11,7 +11,7 @@ from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import DirectValue, UnknownIdError
 
 LLTTAB = "/etc/llttab"
-ONE_VALUE: Final = (
+ONE_VALUE = (
     "LLT's flow control is one setting for the cluster: set the same value on every node; advisor fleet compare lists "
     "nodes that differ"
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from advisor.host import Host
 from advisor.tunables.block_identity import BLOCK_PATHS, identity_of, identity_refusal, later_rules
@@ -18,7 +17,7 @@ from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
 
 # Bounds of the kernel's own (drivers/md/raid5.c, md.c); what it takes beyond is bounded by the array.
-_BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
+_BOUNDS: Mapping[str, tuple[int, int]] = {
     "stripe_cache_size": (17, 32768),
     "group_thread_cnt": (0, 8192),
     "preread_bypass_threshold": (0, 32768),
@@ -26,7 +25,7 @@ _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "sync_speed_min": (1, 2_000_000_000),
     "sync_speed_max": (1, 2_000_000_000),
 }
-ATTRIBUTES: Final = tuple(_BOUNDS)
+ATTRIBUTES = tuple(_BOUNDS)
 
 
 class MdSetting(BlockValue, frozen=True):
@@ -70,7 +69,7 @@ def _list_devices(host: Host) -> Iterable[str]:
     return (name for name in host.names("/sys/block") if host.exists(f"/sys/block/{name}/md"))
 
 
-KIND: Final = Kind(
+KIND = Kind(
     name="md",
     order=50,
     parse=MdSetting.parse,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from advisor.tunables.kernel_modules import module_name
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.module_load import KernelModule
@@ -22,7 +20,7 @@ def parse_module(rest: str) -> Tunable:
     return ModuleParameter.parse(rest) if ":" in rest else KernelModule.parse(rest)
 
 
-KIND: Final = Kind(
+KIND = Kind(
     name="module",
     order=150,
     parse=parse_module,

@@ -11,7 +11,6 @@ the value. A module that the initramfs loads has the option once that is rebuilt
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.host import Host, Missing
 from advisor.tunables.edits import FileEdit
@@ -23,8 +22,8 @@ from advisor.tunables.programs import refused_parameter
 from advisor.tunables.tmpfiles_line import tmpfiles_edit
 from advisor.tunables.tunable import RefusedIdError, UnknownIdError
 
-_YES: Final = ("1", "y", "yes", "on", "true")
-_NO: Final = ("0", "n", "no", "off", "false")
+_YES = ("1", "y", "yes", "on", "true")
+_NO = ("0", "n", "no", "off", "false")
 
 
 class ModuleParameter(KernelFile, frozen=True):

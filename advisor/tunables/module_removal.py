@@ -5,11 +5,10 @@ in use, as the kernel counts no reference for a link (rtnl_link_unregister). So 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.host import RunCommand
 
-_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+_KINDS: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in ("dummy", "ifb", "ipvlan", "ipvtap", "macsec", "macvlan", "macvtap", "team", "veth")},
     **{name: (name,) for name in ("amt", "bareudp", "bridge", "geneve", "gtp", "hsr", "nlmon", "tun", "vcan", "vrf")},
     **{name: (name,) for name in ("ipip", "sit", "vsockmon", "vxcan", "vxlan", "wireguard")},
@@ -30,15 +29,13 @@ _KINDS: Final[Mapping[str, tuple[str, ...]]] = {
 """Module → the kinds of links that are gone with it: its aliases rtnl-link-KIND (modules.alias), and tun."""
 
 # Links that a module makes by itself when it is loaded: until one is up, nobody uses it.
-_OWN: Final = (
-    "((bond|dummy|ifb|ib|can)[0-9]+|(gre|gretap|erspan|ip6gre|ip6gretap|ip6erspan|sit|ip6tnl|tunl|ip_vti|ip6_vti)0)"
-)
+_OWN = "((bond|dummy|ifb|ib|can)[0-9]+|(gre|gretap|erspan|ip6gre|ip6gretap|ip6erspan|sit|ip6tnl|tunl|ip_vti|ip6_vti)0)"
 # Links of all network namespaces that have a process or a name; where ip does not know the kind, the module stays.
-_PLACES: Final = "stat -L -c '%i %n' /proc/[0-9]*/ns/net /run/netns/* 2>/dev/null | sort -u -k 1,1 | cut -d ' ' -f 2"
-_USED: Final = (
+_PLACES = "stat -L -c '%i %n' /proc/[0-9]*/ns/net /run/netns/* 2>/dev/null | sort -u -k 1,1 | cut -d ' ' -f 2"
+_USED = (
     f"sed -n -E -e '/[<,]UP[,>]/!{{/^[0-9]+: {_OWN}[:@]/d;}}' -e 's/^[0-9]+: ([^:@ ]+).*/\\1/p'"
 )  # fmt: skip
-_REMOVE: Final = (
+_REMOVE = (
     f"for place in $({_PLACES}); do for kind in $0; do"
     ' links=$(nsenter --net="$place" ip -o link show type "$kind") || exit 1;'
     f' used=$(printf "%s\\n" "$links" | {_USED});'

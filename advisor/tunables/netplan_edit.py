@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from advisor.facts.yaml_tree import as_mapping, as_scalar, child, compose, descend
 from advisor.host import Missing
@@ -13,12 +13,12 @@ from advisor.host.patterns import lazy_regex
 if TYPE_CHECKING:
     from yaml import MappingNode, Node
 
-_STEP: Final = "  "
+_STEP = "  "
 # Read as text by every YAML reader; anything else is quoted.
-_PLAIN_KEY: Final = lazy_regex(r"[A-Za-z_][\w.-]*", re.ASCII)
-_NO_TEXT: Final = lazy_regex(r"y|n|yes|no|on|off|true|false|null", re.IGNORECASE)
-_MAX_NODES: Final = 100_000
-_MAX_DEPTH: Final = 100
+_PLAIN_KEY = lazy_regex(r"[A-Za-z_][\w.-]*", re.ASCII)
+_NO_TEXT = lazy_regex(r"y|n|yes|no|on|off|true|false|null", re.IGNORECASE)
+_MAX_NODES = 100_000
+_MAX_DEPTH = 100
 
 Plain = tuple[str, object]
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final
 
 import msgspec
 
 from advisor.host import Host, Missing
 from advisor.tunables.edits import FileEdit, apply_edit, mentions_key
 
-_HIGHEST: Final = 9999
+_HIGHEST = 9999
 
 
 def with_last_word(

@@ -9,7 +9,6 @@ value keeps all CPUs out of their deep idle states: they draw more power at all 
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
 from advisor.tunables.edits import FileEdit
@@ -17,18 +16,18 @@ from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import DirectValue, UnknownIdError
 
-NAME: Final = "cpu_dma_latency"
-DEVICE: Final = f"/dev/{NAME}"
-NOBODY: Final = 2_000_000_000
+NAME = "cpu_dma_latency"
+DEVICE = f"/dev/{NAME}"
+NOBODY = 2_000_000_000
 """PM_QOS_CPU_LATENCY_DEFAULT_VALUE of the kernel, in microseconds."""
 
-_UNIT: Final = "advisor-cpu-dma-latency"
-_PATH: Final = f"/etc/systemd/system/{_UNIT}.service"
-_TARGET: Final = f"/etc/systemd/system/multi-user.target.d/50-{_UNIT}.conf"
+_UNIT = "advisor-cpu-dma-latency"
+_PATH = f"/etc/systemd/system/{_UNIT}.service"
+_TARGET = f"/etc/systemd/system/multi-user.target.d/50-{_UNIT}.conf"
 # Type=forking: when systemd calls it started, the value is written and a process of its own holds the file.
-_HOLD: Final = f"exec 3> {DEVICE} && printf {{}} >&3 && {{{{ sleep infinity & }}}}"
-_SLICES: Final = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
-_FRESH: Final = f"""\
+_HOLD = f"exec 3> {DEVICE} && printf {{}} >&3 && {{{{ sleep infinity & }}}}"
+_SLICES = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
+_FRESH = f"""\
 # Holds a limit on the time in which CPUs wake up: the kernel keeps it as long as a process has the file open.
 [Unit]
 Description=Limit of the wake-up latency of CPUs
@@ -37,7 +36,7 @@ Description=Limit of the wake-up latency of CPUs
 Type=forking
 ExecStart=/bin/sh -c '{_HOLD.format('"$$CPU_DMA_LATENCY"')}'
 """
-_STOP: Final = (RunCommand(("systemctl", "stop", f"{_UNIT}*.service")),)
+_STOP = (RunCommand(("systemctl", "stop", f"{_UNIT}*.service")),)
 
 
 class PmQos(DirectValue, frozen=True):
@@ -92,7 +91,7 @@ def _to_hexadecimal(value: str) -> str:
     return f"0x{int(value):08x}"
 
 
-KIND: Final = Kind(
+KIND = Kind(
     name="pm-qos",
     order=120,
     parse=PmQos.parse,

@@ -6,27 +6,25 @@ After the kernel's admin-guide (kernel-parameters, sysctl/kernel, sysctl/fs) and
 
 from __future__ import annotations
 
-from typing import Final
-
 from advisor.host.patterns import lazy_regex
 
-RUNS: Final = "the kernel runs what it names, as root"
-_FIRMWARE: Final = "it names where programs for devices lie"
-_SHELL: Final = "it starts other programs than the host's own"
-_GUARDS: Final = "it decides which of the kernel's protections are on"
+RUNS = "the kernel runs what it names, as root"
+_FIRMWARE = "it names where programs for devices lie"
+_SHELL = "it starts other programs than the host's own"
+_GUARDS = "it decides which of the kernel's protections are on"
 
-_SYSCTLS: Final = lazy_regex(
+_SYSCTLS = lazy_regex(
     r"kernel\.(core_pattern|modprobe|poweroff_cmd|hotplug|usermodehelper\..*)|fs\.binfmt_misc\..*"
     r"|fs\.ocfs2\.nm\.hb_ctl_path"
 )
-_MODULES: Final = {
+_MODULES = {
     "firmware_class.path": _FIRMWARE,
     "drbd.usermode_helper": RUNS,
     "nfs.cache_getent": RUNS,
     "nfsd.cltrack_prog": RUNS,
     "module.sig_enforce": _GUARDS,
 }
-_WORDS: Final = (
+_WORDS = (
     (lazy_regex(r"(rd)?init|root|nfsroot|initrd"), "the host is started with what it names, as root"),
     (
         lazy_regex(

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
@@ -21,20 +20,20 @@ from advisor.tunables.preflight import Preflight
 from advisor.tunables.sysctl import sysctl_path
 from advisor.tunables.tmpfiles_line import NamedAttribute
 
-DIRECTORY: Final = "/sys/kernel/debug/sched"
-_BALANCING: Final = "numa_balancing/"
-_DROPPED: Final[Mapping[str, str]] = {
+DIRECTORY = "/sys/kernel/debug/sched"
+_BALANCING = "numa_balancing/"
+_DROPPED: Mapping[str, str] = {
     "latency_ns": "nothing has its place",
     "wakeup_granularity_ns": "nothing has its place",
     "idle_min_granularity_ns": "nothing has its place",
     "min_granularity_ns": "sched:base_slice_ns is nearest, and counts otherwise",
 }
-_NUMBERS: Final = (
+_NUMBERS = (
     *("migration_cost_ns", "nr_migrate", "base_slice_ns", "tunable_scaling", *_DROPPED),
     *(f"{_BALANCING}{name}" for name in ("scan_delay_ms", "scan_period_min_ms", "scan_period_max_ms", "scan_size_mb")),
 )
-_PREEMPT: Final = "preempt"
-KEYS: Final = (*_NUMBERS, _PREEMPT)
+_PREEMPT = "preempt"
+KEYS = (*_NUMBERS, _PREEMPT)
 
 
 class SchedDebug(NamedAttribute, frozen=True):
@@ -84,7 +83,7 @@ class SchedDebug(NamedAttribute, frozen=True):
         return msgspec.structs.replace(found, state="not-applicable", notes=(note,) if masked == "/dev/null" else ())
 
 
-KIND: Final = Kind(
+KIND = Kind(
     name="sched",
     order=130,
     parse=SchedDebug.parse,

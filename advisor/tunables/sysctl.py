@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 import msgspec
 
@@ -198,7 +197,7 @@ def coupled_side_effects(host: Host, keys: Iterable[str]) -> Iterator[SideEffect
             yield SideEffect(one.id, live, one.probe, one.make_steps(live), coupled=True)
 
 
-KIND: Final = Kind(
+KIND = Kind(
     name="sysctl",
     order=10,
     parse=Sysctl.parse,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
-from typing import Final
 
 import msgspec
 
@@ -17,26 +16,24 @@ from advisor.facts.settings import find_setting
 from advisor.host import Host
 from advisor.host.patterns import lazy_regex
 
-_FINER: Final = {
+_FINER = {
     "base_reachable_time": "base_reachable_time_ms",
     "retrans_time": "retrans_time_ms",
     "unres_qlen": "unres_qlen_bytes",
 }
 # One that sets another of the same link.
-_SETS: Final = {
+_SETS = {
     "stable_secret": ("addr_gen_mode",),
     "forwarding": ("force_forwarding",),
     # With IPv6 back on the link, its IPv6 MTU is the link's.
     "disable_ipv6": ("mtu",),
 }
-_SET: Final = frozenset(name for names in _SETS.values() for name in names)
-_COARSER: Final = {fine: coarse for coarse, fine in _FINER.items()}
+_SET = frozenset(name for names in _SETS.values() for name in names)
+_COARSER = {fine: coarse for coarse, fine in _FINER.items()}
 
-_PER_LINK: Final = lazy_regex(
-    r"net\.(?P<version>ipv[46])\.(?P<table>conf|neigh)\.(?P<scope>[^.]+)\.(?P<attribute>[^.]+)"
-)
-_IPV6: Final = lazy_regex(r"sysctl:net\.ipv6\.(conf|neigh)\.([^.]+)\.[^.]+")
-_DISABLES_IPV6: Final = lazy_regex(r"sysctl:net\.ipv6\.conf\.(?P<scope>[^.]+)\.disable_ipv6")
+_PER_LINK = lazy_regex(r"net\.(?P<version>ipv[46])\.(?P<table>conf|neigh)\.(?P<scope>[^.]+)\.(?P<attribute>[^.]+)")
+_IPV6 = lazy_regex(r"sysctl:net\.ipv6\.(conf|neigh)\.([^.]+)\.[^.]+")
+_DISABLES_IPV6 = lazy_regex(r"sysctl:net\.ipv6\.conf\.(?P<scope>[^.]+)\.disable_ipv6")
 
 
 class _Place(msgspec.Struct, frozen=True):

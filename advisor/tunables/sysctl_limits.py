@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from advisor.facts.listeners import LISTENERS, parse_listeners
 from advisor.facts.memory import X86_PAGE_BYTES, parse_meminfo, read_page_bytes
@@ -22,16 +22,16 @@ from advisor.host.patterns import lazy_regex
 from advisor.tunables.kernel_modules import has_index, is_built_in, module_name, read_dependencies
 from advisor.tunables.preflight import list_choices
 
-MIB: Final = 1 << 20
-PORT_RANGE: Final = "net.ipv4.ip_local_port_range"
-CONGESTION: Final = "net.ipv4.tcp_congestion_control"
-QDISC: Final = "net.core.default_qdisc"
-AVAILABLE: Final = "/proc/sys/net/ipv4/tcp_available_congestion_control"
-_LEAST_PORTS: Final = 1000
+MIB = 1 << 20
+PORT_RANGE = "net.ipv4.ip_local_port_range"
+CONGESTION = "net.ipv4.tcp_congestion_control"
+QDISC = "net.core.default_qdisc"
+AVAILABLE = "/proc/sys/net/ipv4/tcp_available_congestion_control"
+_LEAST_PORTS = 1000
 """Of a range that is made smaller: clients and health checks of one service alone use hundreds."""
-_BUILT_IN_QDISCS: Final = frozenset({"pfifo_fast", "pfifo", "bfifo", "pfifo_head_drop", "mq", "noqueue"})
-_NAME: Final = lazy_regex(r"[A-Za-z0-9_-]{1,60}", re.ASCII)
-_NUMBERS: Final = lazy_regex(r"[0-9]{1,20}(?: [0-9]{1,20})*", re.ASCII)
+_BUILT_IN_QDISCS = frozenset({"pfifo_fast", "pfifo", "bfifo", "pfifo_head_drop", "mq", "noqueue"})
+_NAME = lazy_regex(r"[A-Za-z0-9_-]{1,60}", re.ASCII)
+_NUMBERS = lazy_regex(r"[0-9]{1,20}(?: [0-9]{1,20})*", re.ASCII)
 
 
 class Judgement(NamedTuple):

@@ -8,24 +8,22 @@ kernel/utsname_sysctl.c, kernel/ucount.c of the kernel.
 
 from __future__ import annotations
 
-from typing import Final
-
 from advisor.tunables.kind import Namespace
 
-_CORE: Final = "optmem_max|rps_default_mask|somaxconn|tstamp_allow_data|txrehash|xfrm_acq_expires|xfrm_aevent_etime"
-_CORE_REST: Final = "xfrm_aevent_rseqth|xfrm_larval_drop"
+_CORE = "optmem_max|rps_default_mask|somaxconn|tstamp_allow_data|txrehash|xfrm_acq_expires|xfrm_aevent_etime"
+_CORE_REST = "xfrm_aevent_rseqth|xfrm_larval_drop"
 # In the first namespace alone, or shown to the others and not written by them.
-_IPV4_OF_HOST: Final = "|".join(
+_IPV4_OF_HOST = "|".join(
     (
         *("cipso_", "fib_sync_mem$", "inet_peer_", "ipfrag_secret_interval$", r"neigh\.default\.", "tcp_available_"),
         *(r"route\.(?:error_|gc_|max_size$|redirect_)", r"conf\..+\.mc_forwarding$", "tcp_allowed_congestion_control$"),
         *("tcp_ehash_entries$", "tcp_low_latency$", "tcp_max_orphans$", "tcp_mem$", "udp_hash_entries$", "udp_mem$"),
     )
 )
-_IPV6_OF_HOST: Final = r"calipso_|ip6frag_secret_interval$|mld_|neigh\.default\.|conf\..+\.mc_forwarding$"
-_NETFILTER_OF_HOST: Final = "nf_log_all_netns$|nf_conntrack_(?:max|buckets|count|expect_max)$"
+_IPV6_OF_HOST = r"calipso_|ip6frag_secret_interval$|mld_|neigh\.default\.|conf\..+\.mc_forwarding$"
+_NETFILTER_OF_HOST = "nf_log_all_netns$|nf_conntrack_(?:max|buckets|count|expect_max)$"
 
-NAMESPACES: Final[tuple[tuple[str, Namespace], ...]] = (
+NAMESPACES: tuple[tuple[str, Namespace], ...] = (
     (rf"net\.core\.(?:{_CORE}|{_CORE_REST})", "net"),
     (rf"net\.ipv4\.(?!{_IPV4_OF_HOST}).+", "net"),
     (rf"net\.ipv6\.(?!{_IPV6_OF_HOST}).+", "net"),

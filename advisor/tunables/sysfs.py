@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from itertools import islice
-from typing import Final
 
 from advisor.facts.cpulist import mask_words
 from advisor.host import Host, Missing
@@ -24,15 +23,15 @@ from advisor.tunables.sysfs_owner import owner_of
 from advisor.tunables.tmpfiles_line import WrittenAtBoot
 from advisor.tunables.tunable import RefusedIdError, UnknownIdError
 
-MAX_FILES: Final = 4096
+MAX_FILES = 4096
 """More of them one line does not mean: hardly anybody meant what a pattern then fits."""
 
-_PART: Final = lazy_regex(r"[\w:.,@+!=#*?\[\]-]+", re.ASCII)
-_MASKS: Final = lazy_regex(r"(\w+_)?(cpumask|cpus|affinity)", re.ASCII)
-_MASK: Final = lazy_regex(r"[0-9a-fA-F]{1,512}(,[0-9a-fA-F]{1,8})*")
-_SIGNS: Final = frozenset("*?[")
+_PART = lazy_regex(r"[\w:.,@+!=#*?\[\]-]+", re.ASCII)
+_MASKS = lazy_regex(r"(\w+_)?(cpumask|cpus|affinity)", re.ASCII)
+_MASK = lazy_regex(r"[0-9a-fA-F]{1,512}(,[0-9a-fA-F]{1,8})*")
+_SIGNS = frozenset("*?[")
 # They act when they are written to, or make the kernel start a program; what they read cannot be restored.
-_ACTING: Final = frozenset(
+_ACTING = frozenset(
     {
         *("uevent", "uevent_helper", "uevent_seqnum", "remove", "rescan", "reset", "reset_method", "bind", "unbind"),
         *("new_id", "remove_id", "driver_override", "drivers_probe", "delete", "scan", "shutdown_on_failed_test"),
@@ -42,7 +41,7 @@ _ACTING: Final = frozenset(
         *("hot_add", "hot_remove", "trigger", "dump", "compact", "drop_caches"),
     }
 )
-_ELSEWHERE: Final = (
+_ELSEWHERE = (
     *("/sys/kernel/debug", "/sys/kernel/tracing", "/sys/kernel/config", "/sys/kernel/security", "/sys/fs/cgroup"),
     *("/sys/fs/bpf", "/sys/fs/selinux", "/sys/fs/smackfs", "/sys/fs/pstore", "/sys/fs/resctrl", "/sys/fs/fuse"),
     *("/sys/firmware", "/sys/power", "/sys/hypervisor", "/sys/class/firmware"),
@@ -152,7 +151,7 @@ def _files_below(host: Host, directory: str, parts: list[str]) -> Iterator[str]:
             yield path
 
 
-KIND: Final = Kind(
+KIND = Kind(
     name="sysfs",
     order=140,
     parse=SysfsAttribute.parse,

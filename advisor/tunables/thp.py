@@ -7,7 +7,6 @@ khugepaged/. What is mapped already keeps its pages.
 from __future__ import annotations
 
 import re
-from typing import Final
 
 import msgspec
 
@@ -16,10 +15,10 @@ from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.tmpfiles_line import NamedAttribute
 
-_BASE: Final = "/sys/kernel/mm/transparent_hugepage"
-_CHOICES: Final = ("enabled", "defrag", "shmem_enabled")
-_SWITCHES: Final = ("use_zero_page", "khugepaged/defrag")
-_NUMBERS: Final = (
+_BASE = "/sys/kernel/mm/transparent_hugepage"
+_CHOICES = ("enabled", "defrag", "shmem_enabled")
+_SWITCHES = ("use_zero_page", "khugepaged/defrag")
+_NUMBERS = (
     *("khugepaged/alloc_sleep_millisecs", "khugepaged/scan_sleep_millisecs", "khugepaged/pages_to_scan"),
     *("khugepaged/max_ptes_none", "khugepaged/max_ptes_swap", "khugepaged/max_ptes_shared"),
 )
@@ -55,7 +54,7 @@ class HugePages(NamedAttribute, frozen=True):
         return (f"the kernel's command line says {said[-1]}, {after}",) if said else ()
 
 
-KIND: Final = Kind(
+KIND = Kind(
     name="thp",
     order=60,
     parse=HugePages.parse,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Self
 
 from advisor.host import Host, Missing
 from advisor.tunables.edits import FileEdit
@@ -11,7 +11,7 @@ from advisor.tunables.own_files import with_last_word
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import UnknownIdError
 
-_DIRECTORIES: Final = ("/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d")
+_DIRECTORIES = ("/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d")
 
 
 class WrittenAtBoot(KernelFile, frozen=True):

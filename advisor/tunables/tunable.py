@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -11,11 +11,11 @@ from advisor.host import Host, Missing, Probe, Step
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit, Persisted
 
-_SHOWN: Final = 40
+_SHOWN = 40
 # A tab parts the numbers of a sysctl; U+FFFD stands where bytes were no text.
-_NO_TEXT: Final = lazy_regex(r"[\0-\x08\x0b-\x1f\x7f-\x9f\ufffd]")
-NUMBERS: Final = lazy_regex(r"-?[0-9]{1,20}(?:[ \t]+-?[0-9]{1,20})*")
-_COUNT: Final = lazy_regex(r"[0-9]{1,20}")
+_NO_TEXT = lazy_regex(r"[\0-\x08\x0b-\x1f\x7f-\x9f\ufffd]")
+NUMBERS = lazy_regex(r"-?[0-9]{1,20}(?:[ \t]+-?[0-9]{1,20})*")
+_COUNT = lazy_regex(r"[0-9]{1,20}")
 
 Risk = Literal["none", "link", "restart"]
 Sense = Literal["exactly", "at-least", "at-most", "within", "keep"]

@@ -17,7 +17,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Final, Literal, Self
+from typing import Literal, Self
 
 import msgspec
 
@@ -38,29 +38,29 @@ from advisor.tunables.link_txqueuelen import LinkTxqueuelen
 from advisor.tunables.preflight import ClassMember, Preflight, list_choices
 from advisor.tunables.tunable import StoredValue, UnknownIdError
 
-RULES: Final = "/etc/udev/rules.d/89-advisor-appearing.rules"
+RULES = "/etc/udev/rules.d/89-advisor-appearing.rules"
 """Before the rules of single devices, so that what it records is what the device had without any of advisor's."""
 
 Subsystem = Literal["block", "link"]
-_DIRECTORIES: Final = {"block": "/sys/block", "link": "/sys/class/net"}
+_DIRECTORIES = {"block": "/sys/block", "link": "/sys/class/net"}
 
-HEADER: Final = (
+HEADER = (
     b"# Values of devices that appear later, two lines for each class and attribute: the second line sets the value\n"
     b"# and records what the device had before, the first line keeps that record. See udev(7).\n"
 )
-_RELOAD: Final = (RunCommand(("udevadm", "control", "--reload")),)
-_NAMES: Final = lazy_regex(r"[\w.*?\[\]-]+(,[\w.*?\[\]-]+)*", re.ASCII)
-_LINE: Final = lazy_regex(rb"[^\n]*\n|[^\n]+")
-_RECORD: Final = lazy_regex(rb"\b(ADVISOR_[A-Z0-9_]+)\b")
-_MODEL: Final = lazy_regex(r"[\w.*?+#@-]+( +[\w.*?+#@-]+)*", re.ASCII)
-_DRIVER: Final = lazy_regex(r"[\w-]{1,60}", re.ASCII)
-_SPECIAL: Final = lazy_regex(r"[*?\[]")
-_MATCHED: Final = lazy_regex(r'([A-Z]+(?:\{[^}]*\})?)=="([^"]*)"')
-_AT_LEAST: Final = "at-least "
-_ROLES: Final = {"multipath-path": ("DM_MULTIPATH_DEVICE_PATH", "1"), "md-member": ("ID_FS_TYPE", "linux_raid_member")}
+_RELOAD = (RunCommand(("udevadm", "control", "--reload")),)
+_NAMES = lazy_regex(r"[\w.*?\[\]-]+(,[\w.*?\[\]-]+)*", re.ASCII)
+_LINE = lazy_regex(rb"[^\n]*\n|[^\n]+")
+_RECORD = lazy_regex(rb"\b(ADVISOR_[A-Z0-9_]+)\b")
+_MODEL = lazy_regex(r"[\w.*?+#@-]+( +[\w.*?+#@-]+)*", re.ASCII)
+_DRIVER = lazy_regex(r"[\w-]{1,60}", re.ASCII)
+_SPECIAL = lazy_regex(r"[*?\[]")
+_MATCHED = lazy_regex(r'([A-Z]+(?:\{[^}]*\})?)=="([^"]*)"')
+_AT_LEAST = "at-least "
+_ROLES = {"multipath-path": ("DM_MULTIPATH_DEVICE_PATH", "1"), "md-member": ("ID_FS_TYPE", "linux_raid_member")}
 """The property by which udev knows a device of the role, and its value."""
-_FILES: Final = {"txqueuelen": "tx_queue_len"}
-_DEFAULTS: Final = {
+_FILES = {"txqueuelen": "tx_queue_len"}
+_DEFAULTS = {
     "scheduler": "none where the driver has several queues, else mq-deadline",
     "read_ahead_kb": "128",
     "io_timeout": "30000",
@@ -70,7 +70,7 @@ _DEFAULTS: Final = {
 }
 """Of the kernel's source (block/elevator.c, include/linux/blkdev.h, net/ethernet/eth.c); drivers may have their own."""
 # What a class is chosen by does not follow from its own rule.
-_CHOSEN_BY: Final = frozenset({"rotational"})
+_CHOSEN_BY = frozenset({"rotational"})
 
 
 class ClassDevice(msgspec.Struct, frozen=True):
@@ -466,7 +466,7 @@ def _patterns_below(number: int) -> Iterator[str]:
             yield f"{digits[:place]}{f'[{low}-{last}]' if last > low else low}{'?' * (len(digits) - place - 1)}"
 
 
-KIND: Final = Kind(
+KIND = Kind(
     name="udev",
     order=45,
     parse=DeviceClass.parse,

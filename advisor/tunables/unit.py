@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.tunable import Tunable
 from advisor.tunables.unit_numa import UnitNuma
@@ -18,7 +16,7 @@ def parse_unit(rest: str) -> Tunable:
     return UnitNuma.parse(rest) if rest.endswith(":numa") else UnitSetting.parse(rest)
 
 
-KIND: Final = Kind(
+KIND = Kind(
     name="unit",
     order=80,
     parse=parse_unit,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.facts.cpulist import format_list, parse_list
 from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand
@@ -17,16 +16,16 @@ from advisor.host.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.tunable import StoredValue, UnknownIdError
 
-UNIT: Final = lazy_regex(r"[\w:.\\@-]{1,247}\.service", re.ASCII)
-RELOAD: Final = (RunCommand(("systemctl", "daemon-reload")),)
-_LIMITS: Final = ("LimitNOFILE", "LimitMEMLOCK", "LimitNPROC", "LimitSTACK", "LimitCORE")
-_BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
+UNIT = lazy_regex(r"[\w:.\\@-]{1,247}\.service", re.ASCII)
+RELOAD = (RunCommand(("systemctl", "daemon-reload")),)
+_LIMITS = ("LimitNOFILE", "LimitMEMLOCK", "LimitNPROC", "LimitSTACK", "LimitCORE")
+_BOUNDS: Mapping[str, tuple[int, int]] = {
     "CPUWeight": (1, 10000),
     "IOWeight": (1, 10000),
     "Nice": (-20, 19),
     "OOMScoreAdjust": (-1000, 1000),
 }
-DIRECTIVES: Final = (*_LIMITS, *_BOUNDS, "TasksMax", "CPUAffinity")
+DIRECTIVES = (*_LIMITS, *_BOUNDS, "TasksMax", "CPUAffinity")
 _COUNT = lazy_regex(r"0|[1-9][0-9]{0,17}")
 
 

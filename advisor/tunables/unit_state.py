@@ -9,7 +9,6 @@ way to this host, its disks or systemd itself are refused.
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
 from advisor.host.patterns import lazy_regex
@@ -17,12 +16,10 @@ from advisor.tunables.edits import Persisted
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import DirectValue, RefusedIdError, UnknownIdError
 
-_UNIT: Final = lazy_regex(r"[\w:.\\@][\w:.\\@-]{0,245}\.(service|socket|timer)", re.ASCII)
-_READ: Final = (
-    'systemctl show --property=LoadState,UnitFileState,ActiveState -- "$0" && systemctl show --property=SystemState'
-)
-_LINKS: Final = "/etc/systemd/system"
-_REFUSED: Final = lazy_regex(
+_UNIT = lazy_regex(r"[\w:.\\@][\w:.\\@-]{0,245}\.(service|socket|timer)", re.ASCII)
+_READ = 'systemctl show --property=LoadState,UnitFileState,ActiveState -- "$0" && systemctl show --property=SystemState'
+_LINKS = "/etc/systemd/system"
+_REFUSED = lazy_regex(
     r"(ssh|sshd|dropbear|telnetd?|NetworkManager|network|networking|network-manager|netplan|wickedd?|connman|dhcpcd"
     r"|dhclient|ifup|iwd|wpa_supplicant|openvpn|wg-quick|tailscaled|strongswan|ipsec|cloud-init|cloud-config|cloud-final|cloud-init-local|qemu-guest-agent|amazon-ssm-agent|waagent"
     r"|walinuxagent|google-guest-agent|getty|serial-getty|console-getty|user|user-runtime-dir|init|dbus|dbus-broker"
@@ -31,7 +28,7 @@ _REFUSED: Final = lazy_regex(
     re.ASCII,
 )
 # During the start of the system a job for a unit would wait for the very script that waits for it.
-_START: Final = (
+_START = (
     'case $(systemctl is-system-running) in initializing) exec systemctl --no-block start -- "$0" ;;'
     ' *) exec systemctl start -- "$0" ;; esac'
 )

@@ -6,7 +6,7 @@ A new key is a section of tables/settings.ini, a new caution one of tables/cauti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from advisor.facts.settings import sources
 from advisor.facts.settings.cautions import BAD, BETTER, DERIVES, judge_words
@@ -15,7 +15,7 @@ from advisor.host.package_data import read_sections
 
 __all__ = ["CAUTIONS", "GONE", "KEYS", "SETTINGS", "find_setting", "vendor_values"]
 
-_EVERYWHERE: Final = ("all", "default")
+_EVERYWHERE = ("all", "default")
 
 
 def _version(text: str) -> KernelVersion:
@@ -38,7 +38,7 @@ def _least(text: str) -> Least:
     return Least(int(number), otherwise)
 
 
-_READ: Final[Mapping[str, Callable[[str], Any]]] = {
+_READ: Mapping[str, Callable[[str], Any]] = {
     **dict.fromkeys(("fields", "keys", "contradictions"), lambda text: tuple(text.split())),
     "gone": _gone,
     **dict.fromkeys(("low", "high", "holds_memory"), int),
@@ -69,15 +69,15 @@ def _make_setting(key: str, parts: dict[str, Any]) -> Setting:
     return Setting(key=key, cautions=_by_key.get(key, ()), derives=DERIVES.get(key), **parts)
 
 
-CAUTIONS: Final = tuple(_make_caution(*row) for row in _read_table("cautions.ini"))
+CAUTIONS = tuple(_make_caution(*row) for row in _read_table("cautions.ini"))
 """In the order of documents."""
-_by_key: Final[dict[str, tuple[Caution, ...]]] = {}
+_by_key: dict[str, tuple[Caution, ...]] = {}
 for _one in CAUTIONS:
     for _key in _one.keys:
         _by_key[_key] = (*_by_key.get(_key, ()), _one)
-SETTINGS: Final[Mapping[str, Setting]] = {row[0]: _make_setting(*row) for row in _read_table("settings.ini")}
+SETTINGS: Mapping[str, Setting] = {row[0]: _make_setting(*row) for row in _read_table("settings.ini")}
 """Every record by its key; a key with a star stands for each link."""
-KEYS: Final = tuple(
+KEYS = tuple(
     sorted(
         key.replace("*", scope)
         for key, one in SETTINGS.items()
@@ -86,7 +86,7 @@ KEYS: Final = tuple(
     )
 )
 """Dotted keys that a scan reads; a host has those that its kernel knows."""
-GONE: Final = tuple(key for key, one in SETTINGS.items() if one.until and not one.is_scanned)
+GONE = tuple(key for key, one in SETTINGS.items() if one.until and not one.is_scanned)
 """Further keys that a kernel has removed, or keeps without effect; files may still set them."""
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from advisor.facts.settings.record import Judge, Machine, Value
 from advisor.host.numbers import is_count
 
-_TCP_SHARE_OF_MEMORY: Final = 256
-_INITIAL_SIZES: Final = {"net.ipv4.tcp_rmem": 131_072, "net.ipv4.tcp_wmem": 16_384}
+_TCP_SHARE_OF_MEMORY = 256
+_INITIAL_SIZES = {"net.ipv4.tcp_rmem": 131_072, "net.ipv4.tcp_wmem": 16_384}
 # The maxima that a kernel has by itself: their field, then the versions from which they are known, with bytes. Those of
 # TCP shrink where memory is small (a 128th of it), so they count only where that is far away.
-_OWN_MAXIMA: Final = {
+_OWN_MAXIMA = {
     "net.core.rmem_max": (0, (((6, 18), 4_194_304), ((3, 10), 212_992))),
     "net.ipv4.tcp_rmem": (2, (((6, 18), 33_554_432), ((3, 10), 6_291_456))),
     "net.ipv4.tcp_wmem": (2, (((3, 10), 4_194_304),)),
@@ -85,11 +84,11 @@ def _is_fixed(value: Value, machine: Machine) -> bool:
     return len(numbers) == 3 and (is_beyond or len(set(numbers)) == 1)
 
 
-_RESERVE_SHARE: Final = 0.03
+_RESERVE_SHARE = 0.03
 # For huge pages the kernel itself keeps up to a twentieth of the memory free, and no more than this in KiB: 22,528 for
 # each of twelve zones (mm/khugepaged.c, set_recommended_min_free_kbytes).
-_OWN_RESERVE: Final = 0.05
-_OWN_RESERVE_KB: Final = 270_336
+_OWN_RESERVE = 0.05
+_OWN_RESERVE_KB = 270_336
 
 
 def _largest_reserve(machine: Machine) -> int:
@@ -98,7 +97,7 @@ def _largest_reserve(machine: Machine) -> int:
     return max(int(kib * _RESERVE_SHARE), min(int(kib * _OWN_RESERVE), _OWN_RESERVE_KB))
 
 
-BAD: Final[Mapping[str, Judge]] = {
+BAD: Mapping[str, Judge] = {
     "advice.tcp-mem-fixed": _is_fixed,
     "advice.tcp-sizes-equal": lambda value, _: len(value.numbers) == 3 and len(set(value.numbers)) == 1,
     "advice.without-effect": lambda value, machine: (
@@ -115,7 +114,7 @@ BAD: Final[Mapping[str, Judge]] = {
     "advice.zone-reclaim": lambda value, machine: value.first != 0 and not machine.binds_services,
 }
 """What tells the values of a caution that do not stand in its section."""
-BETTER: Final[Mapping[str, Callable[[Value, Machine], str]]] = {
+BETTER: Mapping[str, Callable[[Value, Machine], str]] = {
     "advice.tcp-sizes-equal": lambda value, machine: raise_maximum(
         value.key, (), max(value.numbers[2], own_maximum(value.key, machine)[1])
     ),
@@ -128,7 +127,7 @@ BETTER: Final[Mapping[str, Callable[[Value, Machine], str]]] = {
     "advice.old-lore": lambda value, _: "cubic" if value.text == "htcp" else "0",
 }
 """Better values that depend on the host or on the value."""
-DERIVES: Final[Mapping[str, Judge]] = {
+DERIVES: Mapping[str, Judge] = {
     **dict.fromkeys(("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"), _is_own_size),
     **dict.fromkeys(("net.ipv4.tcp_mem", "net.ipv4.udp_mem"), _is_own_share),
     "net.ipv4.tcp_max_syn_backlog": lambda value, _: value.first >= 128 and value.first & (value.first - 1) == 0,

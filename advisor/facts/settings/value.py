@@ -4,7 +4,6 @@ not read, and some keys take a part of the numbers only (kernel/sysctl.c: proc_d
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
 from advisor.facts.reserved_ports import parse_ports, ports_text
@@ -13,13 +12,13 @@ from advisor.facts.settings.record import Value
 from advisor.host.patterns import lazy_regex
 
 # A number as the kernel's proc_get_long takes it: no plus sign, hexadecimal and octal by their prefix.
-_NUMBER: Final = lazy_regex(r"-?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
-_MOST_DIGITS: Final = 40
-_INT: Final = (-(1 << 31), (1 << 31) - 1)
-_LONG: Final = (-(1 << 63), (1 << 64) - 1)
-_UNSIGNED: Final = "kernel/sysctl.c: it has no sign, and a negative number is left out"
+_NUMBER = lazy_regex(r"-?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
+_MOST_DIGITS = 40
+_INT = (-(1 << 31), (1 << 31) - 1)
+_LONG = (-(1 << 63), (1 << 64) - 1)
+_UNSIGNED = "kernel/sysctl.c: it has no sign, and a negative number is left out"
 # Keys without a record whose words are no such numbers: text, lists and masks, hexadecimal in what is read back.
-_TEXT: Final = lazy_regex(
+_TEXT = lazy_regex(
     r"kernel\.(hostname|domainname|core_pattern|modprobe|hotplug|poweroff_cmd|printk_devkmsg|ftrace_dump_on_oops)"
     r"|kernel\.(seccomp\..*|random\.(boot_id|uuid))|fs\.binfmt_misc\..*|sunrpc\..*_debug|net\.core\.(rps_default_mask|flow_limit_cpu_bitmap|netdev_rss_key)"
     r"|net\.ipv[46]\.(tcp_\w*congestion_control|tcp_available_ulp|tcp_fastopen_key)|net\.sctp\.cookie_hmac_alg"

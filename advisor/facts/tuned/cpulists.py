@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from advisor.facts.cpulist import MAX_ID as MAX_CPUS
 from advisor.facts.cpulist import format_list
@@ -11,7 +10,7 @@ from advisor.host.numbers import whole_number
 from advisor.host.patterns import lazy_regex
 
 # Longer than any number of 64 bits: one bit for each CPU.
-_MASK: Final = lazy_regex(r"(?:0[xX])?[0-9a-fA-F]+")
+_MASK = lazy_regex(r"(?:0[xX])?[0-9a-fA-F]+")
 
 
 def unpack_cpus(text: str) -> list[int]:

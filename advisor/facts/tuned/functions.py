@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
 from advisor.facts.cpuinfo import parse_flags
 from advisor.facts.identity import read_identity
@@ -17,8 +16,8 @@ from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 from advisor.host.numbers import count_noun, is_count, whole_number
 
-_CPUS: Final = "/sys/devices/system/cpu"
-MAX_CPUINFO: Final = 256 * 1024
+_CPUS = "/sys/devices/system/cpu"
+MAX_CPUINFO = 256 * 1024
 
 
 class UnknownError(Exception):
@@ -141,7 +140,7 @@ def _cpus_of_file(host: Host, arguments: Sequence[str], file: str) -> list[int]:
     return [cpu for cpu in unpack_cpus(",,".join(arguments)) if cpu in there]
 
 
-FUNCTIONS: Final[Mapping[str, tuple[Function, int, int]]] = {
+FUNCTIONS: Mapping[str, tuple[Function, int, int]] = {
     # Name: what works it out, the most arguments (0 for any number) and the least.
     "assertion": (_assertion, 3, 3),
     "assertion_non_equal": (_assertion_non_equal, 3, 3),
@@ -180,7 +179,7 @@ def _only_online(host: Host, arguments: Sequence[str]) -> list[int]:
     return [cpu for cpu in unpack_cpus(",".join(arguments)) if cpu in online]
 
 
-MAX_LENGTH: Final = 64 * 1024
+MAX_LENGTH = 64 * 1024
 """Of an expanded text: a function's result may hold its argument many times over."""
 
 

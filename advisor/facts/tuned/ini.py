@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
 from advisor.errors import InvalidInputError
 from advisor.host.patterns import lazy_regex
 
-MAX_BYTES: Final = 256 * 1024
-DEFAULT: Final = "DEFAULT"
-HEADERLESS: Final = ""
+MAX_BYTES = 256 * 1024
+DEFAULT = "DEFAULT"
+HEADERLESS = ""
 """The section of a file of variables, which has no header."""
 
-_SECTION: Final = lazy_regex(r"\[(?P<header>.+)\]", re.DOTALL)
-_NOT_BLANK: Final = lazy_regex(r"\S")
+_SECTION = lazy_regex(r"\[(?P<header>.+)\]", re.DOTALL)
+_NOT_BLANK = lazy_regex(r"\S")
 
 
 class IniOption(msgspec.Struct, frozen=True):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.errors import AdvisorError
 from advisor.facts.tuned.ini import decode_text, parse_tuned_ini
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 
-MAIN_CONF: Final = "/etc/tuned/tuned-main.conf"
-_OLD: Final = ("/usr/lib/tuned", "/etc/tuned")
-_NEW: Final = ("/usr/lib/tuned/profiles", "/etc/tuned/profiles")
+MAIN_CONF = "/etc/tuned/tuned-main.conf"
+_OLD = ("/usr/lib/tuned", "/etc/tuned")
+_NEW = ("/usr/lib/tuned/profiles", "/etc/tuned/profiles")
 
 
 def main_settings(files: Host) -> Mapping[str, str]:
@@ -76,8 +75,8 @@ def package_version(files: Host, package: str) -> str | None:
 
 
 # Where distributions put Python's packages.
-_PYTHONS: Final = lazy_regex(r"python3(\.[0-9]+)?")
-_LIBRARIES: Final = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64")
+_PYTHONS = lazy_regex(r"python3(\.[0-9]+)?")
+_LIBRARIES = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64")
 
 
 def python_packages(files: Host) -> list[str]:

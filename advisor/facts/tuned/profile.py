@@ -5,7 +5,6 @@ from __future__ import annotations
 import os.path
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 import msgspec
 
@@ -16,15 +15,15 @@ from advisor.facts.tuned.places import is_plain_file, profile_directories
 from advisor.facts.tuned.variables import Expanded, Variables
 from advisor.host import Host, Missing
 
-MAX_FILES: Final = 64
+MAX_FILES = 64
 """Profiles that one may include, one after the other."""
 
-SCOPE: Final = (
+SCOPE = (
     *("type", "enabled", "replace", "drop", "devices", "devices_udev_regex"),
     *("cpuinfo_regex", "uname_regex", "script_pre", "script_post"),
 )
 """Options of every section, which say for whom it is and how it is read."""
-_TRUE: Final = ("True", "true", "1")
+_TRUE = ("True", "true", "1")
 
 
 class Unit(msgspec.Struct, frozen=True):

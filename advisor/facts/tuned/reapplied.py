@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.facts.tuned.places import is_on
 from advisor.host import Host, Missing
 
 # A file in the first hides one of its name in the next.
-_REAPPLIED: Final = ("/run/sysctl.d", "/etc/sysctl.d")
-_MAX_LINES: Final = 20_000
+_REAPPLIED = ("/run/sysctl.d", "/etc/sysctl.d")
+_MAX_LINES = 20_000
 
 
 def dotted_key(key: str) -> str:

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from re import _constants, _parser  # type: ignore[attr-defined]
 from types import FrameType
-from typing import Any, Final
+from typing import Any
 
-MAX_PATTERN: Final = 2000
-_SECONDS: Final = 1.0
+MAX_PATTERN = 2000
+_SECONDS = 1.0
 
 
 class UnsafePatternError(Exception):

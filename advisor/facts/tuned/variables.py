@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
@@ -12,8 +11,8 @@ from advisor.facts.tuned.functions import MAX_LENGTH, expand_functions
 from advisor.host import Host
 from advisor.host.patterns import lazy_regex
 
-_PLACE: Final = lazy_regex(r"(?<!\\)\$\{(\w+)\}")
-_ESCAPED: Final = lazy_regex(r"\\(\$\{\w+\})")
+_PLACE = lazy_regex(r"(?<!\\)\$\{(\w+)\}")
+_ESCAPED = lazy_regex(r"\\(\$\{\w+\})")
 
 
 class Expanded(msgspec.Struct, frozen=True):

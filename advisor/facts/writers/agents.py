@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final
 
 from advisor.facts.ini_text import parse_settings
 from advisor.facts.link_claim import is_stopped
@@ -20,14 +19,14 @@ from advisor.facts.writers.programs import is_running
 from advisor.facts.writers.record import Place, Writer
 from advisor.host import Host, Missing, is_count
 
-WAAGENT: Final = "/etc/waagent.conf"
-_EC2_NETWORK: Final = "/usr/lib/systemd/network/80-ec2.network"
-_OCI_CONFIG: Final = "/etc/oci-utils.conf.d"
-_RDMA_AGENTS: Final = ("/run/oci-hpc/oci-rdma-authentication.json", "/opt/oci-hpc/oci-cn-auth")
-_LOCAL_SSD: Final = ("scheduler", "add_random", "nr_requests", "rotational", "rq_affinity", "nomerges")
-_NO_TIMEOUT: Final = 2147483640
+WAAGENT = "/etc/waagent.conf"
+_EC2_NETWORK = "/usr/lib/systemd/network/80-ec2.network"
+_OCI_CONFIG = "/etc/oci-utils.conf.d"
+_RDMA_AGENTS = ("/run/oci-hpc/oci-rdma-authentication.json", "/opt/oci-hpc/oci-cn-auth")
+_LOCAL_SSD = ("scheduler", "add_random", "nr_requests", "rotational", "rq_affinity", "nomerges")
+_NO_TIMEOUT = 2147483640
 """From this number on a request is never given up: the kernel turns it into its longest time."""
-_NET: Final = "/sys/class/net"
+_NET = "/sys/class/net"
 
 
 def _fixed(program: str, units: tuple[str, ...], places: tuple[tuple[str, str | None], ...], key: str = "") -> _Read:
@@ -57,7 +56,7 @@ def _disk_rules(name: str, model: str, host: Host) -> Iterator[Place]:
             yield Place(f"block:{disk}:io_timeout", str(min(int(found[1]), _NO_TIMEOUT)), path)
 
 
-_RULES: Final = ("/etc/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d")
+_RULES = ("/etc/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d")
 
 
 def _local_ssds(host: Host) -> Iterator[Place]:
@@ -103,11 +102,11 @@ def _power_profiles(host: Host) -> Iterator[Place]:
 
 
 _Read = Callable[[Host], Iterator[Place]]
-_LEAVES: Final = f"= false in the section [InstanceSetup] of {GOOGLE_CONFIG} leaves these as they are set"
-_RUNTIME: Final = "no file of advisor's is read after it: apply this without --runtime-only, or change the rule"
-_GUEST_AGENT: Final = ("google-guest-agent.service", "google-guest-agent-manager.service")
-_QUEUES: Final = (("irq:*:affinity", None), ("link:*:channels.*", None), ("link:*:xps.*", None))
-BEFORE_UDEV: Final = (
+_LEAVES = f"= false in the section [InstanceSetup] of {GOOGLE_CONFIG} leaves these as they are set"
+_RUNTIME = "no file of advisor's is read after it: apply this without --runtime-only, or change the rule"
+_GUEST_AGENT = ("google-guest-agent.service", "google-guest-agent-manager.service")
+_QUEUES = (("irq:*:affinity", None), ("link:*:channels.*", None), ("link:*:xps.*", None))
+BEFORE_UDEV = (
     Writer(
         "azure-vm-utils",
         "whenever udev sees the disk, at boot for instance",
@@ -131,7 +130,7 @@ BEFORE_UDEV: Final = (
     ),
 )
 """Packages whose files are read before those that advisor writes."""
-AGENTS: Final = (
+AGENTS = (
     Writer(
         "waagent",
         "again every 30 s",

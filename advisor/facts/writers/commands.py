@@ -9,7 +9,6 @@ import itertools
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
 
 from advisor.facts.sysctl_files import dotted_key
 from advisor.host.patterns import lazy_regex
@@ -17,18 +16,18 @@ from advisor.host.patterns import lazy_regex
 Pair = tuple[str, str]
 """A tunable's id and the value; of ``load:FILE`` and ``load:`` (all files) sysctl's files are what is set."""
 
-ANY: Final = "?*"
+ANY = "?*"
 """A device that a variable names: any, or none of those that are asked about."""
-_SIGNS: Final = frozenset({";", "&&", "||", "&", "|", "(", ")", ";;"})
-_BEFORE: Final = frozenset({"do", "then", "else", "if", "exec", "sudo", "time", "nohup", "env", "!", "command"})
-_ETHTOOL: Final[Mapping[str, str]] = {
+_SIGNS = frozenset({";", "&&", "||", "&", "|", "(", ")", ";;"})
+_BEFORE = frozenset({"do", "then", "else", "if", "exec", "sudo", "time", "nohup", "env", "!", "command"})
+_ETHTOOL: Mapping[str, str] = {
     **dict.fromkeys(("-G", "--set-ring"), "ring"),
     **dict.fromkeys(("-L", "--set-channels"), "channels"),
     **dict.fromkeys(("-C", "--coalesce"), "coalesce"),
     **dict.fromkeys(("-A", "--pause"), "pause"),
     **dict.fromkeys(("-K", "--offload", "--features"), "feature"),
 }
-FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
+FEATURES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("gro", "generic-receive-offload"), ("rx-gro",)),
     **dict.fromkeys(("lro", "large-receive-offload"), ("rx-lro",)),
     **dict.fromkeys(("gso", "generic-segmentation-offload"), ("tx-generic-segmentation",)),
@@ -41,7 +40,7 @@ FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("rxhash", "receive-hashing"), ("rx-hashing",)),
 }
 """Short and long names of ethtool(8) for the kernel's own."""
-_FILES: Final[tuple[tuple[str, str], ...]] = (
+_FILES: tuple[tuple[str, str], ...] = (
     (r"/sys/(?:block|class/block)/([^/]+)/queue/([^/]+)", r"block:\1:\2"),
     (r"/sys/class/net/([^/]+)/mtu", r"link:\1:mtu"),
     (r"/sys/class/net/([^/]+)/tx_queue_len", r"link:\1:txqueuelen"),
@@ -58,21 +57,19 @@ _FILES: Final[tuple[tuple[str, str], ...]] = (
     (r"(/sys/.+)", r"sysfs:\1"),
 )
 # Vendors' scripts that set the CPUs of interrupts: those of Intel's drivers, and mlnx-tools.
-_AFFINITY: Final = lazy_regex(r"set_irq_affinity\w*(?:\.sh)?|mlnx_affinity|mlnx_tune")
-_VARIABLE: Final = lazy_regex(r".*[$%`].*")
-_LONGEST: Final = 4096
-_LONGEST_SCRIPT: Final = 256 * 1024
-_MOST_VALUES: Final = 32
-_LONGEST_VALUE: Final = 200
-_MOST_COMMANDS: Final = 300
+_AFFINITY = lazy_regex(r"set_irq_affinity\w*(?:\.sh)?|mlnx_affinity|mlnx_tune")
+_VARIABLE = lazy_regex(r".*[$%`].*")
+_LONGEST = 4096
+_LONGEST_SCRIPT = 256 * 1024
+_MOST_VALUES = 32
+_LONGEST_VALUE = 200
+_MOST_COMMANDS = 300
 """Lines of a script that are read as commands: one of a snapshot may be made to cost time."""
-_OF_INTEREST: Final = lazy_regex(
-    r"sysctl|ethtool|mtu|tx\w*qlen|txqueuelen|qlen|qdisc|--setra|/proc/sys/|/sys/|affinity|mlnx"
-)
-_ASSIGNED: Final = lazy_regex(
+_OF_INTEREST = lazy_regex(r"sysctl|ethtool|mtu|tx\w*qlen|txqueuelen|qlen|qdisc|--setra|/proc/sys/|/sys/|affinity|mlnx")
+_ASSIGNED = lazy_regex(
     r"\bfor\s+(?P<loop>\w+)\s+in\s+(?P<values>[^;$`\n]+)|^\s*(?:export\s+|local\s+)?(?P<name>\w+)=(?P<value>[^\s;$`|&]+)"
 )
-_USED: Final = lazy_regex(r"\$(?:\{(\w+)\}|(\w+))")
+_USED = lazy_regex(r"\$(?:\{(\w+)\}|(\w+))")
 
 
 def written_file(path: str, value: str) -> Iterator[Pair]:
@@ -154,7 +151,7 @@ def parse_script(text: str, known: Mapping[str, str] = {}) -> Iterator[tuple[int
                 yield from ((number, pair) for pair in parse_commands(whole))
 
 
-_PATHS: Final[Mapping[str, str]] = {
+_PATHS: Mapping[str, str] = {
     "block": "/sys/block/{}/queue/{}",
     "md": "/sys/block/{}/md/{}",
     "thp": "/sys/kernel/mm/transparent_hugepage/{}",
@@ -163,8 +160,8 @@ _PATHS: Final[Mapping[str, str]] = {
     "intel_pstate": "/sys/devices/system/cpu/intel_pstate/{}",
     "sysfs": "{}",
 }
-_OPTIONS: Final = {group: option for option, group in _ETHTOOL.items() if not option.startswith("--")}
-_SECRET: Final = lazy_regex(r"sysctl:.*(secret|_key)|sysfs:/sys/kernel/config/.*")
+_OPTIONS = {group: option for option, group in _ETHTOOL.items() if not option.startswith("--")}
+_SECRET = lazy_regex(r"sysctl:.*(secret|_key)|sysfs:/sys/kernel/config/.*")
 
 
 def only_writes(text: str, kept: str = "") -> str:
@@ -261,7 +258,7 @@ def _open_vswitch(words: Sequence[str]) -> Iterator[Pair]:
             yield f"link:{_device(names[0])}:mtu", word.partition("=")[2]
 
 
-_PROGRAMS: Final[Mapping[str, Callable[[Sequence[str]], Iterator[Pair]]]] = {
+_PROGRAMS: Mapping[str, Callable[[Sequence[str]], Iterator[Pair]]] = {
     "sysctl": _sysctl,
     "ethtool": ethtool,
     "ip": _ip_link,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from advisor.facts.sysctl_files import dotted_key
 from advisor.facts.writers.commands import written_file
@@ -18,13 +18,13 @@ from advisor.facts.writers.scripts import places_of
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 
-_RULES: Final = (("/etc/udev/rules.d", ""), ("/run/udev/rules.d", ""), ("/usr/lib/udev/rules.d", "9"))
-_TMPFILES: Final = ("/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d")
-_TOKEN: Final = lazy_regex(r'([A-Z]+)(?:\{([^}]*)\})?\s*(==|!=|\+=|:=|=)\s*"([^"]*)"')
-_CLASSES: Final = {"block": "/sys/block", "net": "/sys/class/net"}
-_NAME: Final = lazy_regex(r"%k|\$kernel\b|\$name\b|\$env\{INTERFACE\}|%E\{INTERFACE\}")
-_MOST_TEXT: Final = 256 * 1024
-_MOST_DEVICES: Final = 512
+_RULES = (("/etc/udev/rules.d", ""), ("/run/udev/rules.d", ""), ("/usr/lib/udev/rules.d", "9"))
+_TMPFILES = ("/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d")
+_TOKEN = lazy_regex(r'([A-Z]+)(?:\{([^}]*)\})?\s*(==|!=|\+=|:=|=)\s*"([^"]*)"')
+_CLASSES = {"block": "/sys/block", "net": "/sys/class/net"}
+_NAME = lazy_regex(r"%k|\$kernel\b|\$name\b|\$env\{INTERFACE\}|%E\{INTERFACE\}")
+_MOST_TEXT = 256 * 1024
+_MOST_DEVICES = 512
 
 
 class _Token(NamedTuple):

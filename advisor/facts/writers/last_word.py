@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -29,7 +29,7 @@ from advisor.host import Host
 
 OURS = "/etc/sysctl.d/90-advisor"
 # Of one writer's files that with the later name has the last word; of tmpfiles.d the first line for a file counts.
-_SORTED: Final[Mapping[int, Callable[[str, str], bool]]] = {
+_SORTED: Mapping[int, Callable[[str, str], bool]] = {
     RANKS[SYSCTL_FILES]: operator.gt,
     RANKS[UDEV]: operator.gt,
     RANKS[TMPFILES]: operator.lt,

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from advisor.facts.writers.record import Place
 from advisor.host import Host
 
-LATE: Final[tuple[tuple[str, str, str | None], ...]] = (
+LATE: tuple[tuple[str, str, str | None], ...] = (
     ("br_netfilter", "sysctl:net.bridge.bridge-nf-*", None),
     ("br_netfilter", "sysctl:net.bridge.bridge-nf-call-*", "1"),
     ("nf_conntrack", "sysctl:net.netfilter.nf_conntrack_*", None),
@@ -28,10 +27,10 @@ LATE: Final[tuple[tuple[str, str, str | None], ...]] = (
     ("lockd", "sysctl:fs.nfs.nlm_*", None),
 )
 """Module, the keys that it has, and what they are until something sets them, where that is the same everywhere."""
-LATER: Final = "loaded later"
+LATER = "loaded later"
 """What the next boot makes of such a module."""
-DIRECTORIES: Final = ("/etc/modules-load.d", "/run/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d")
-_RULES: Final = (("/etc/udev/rules.d", ""), ("/run/udev/rules.d", ""), ("/usr/lib/udev/rules.d", "9"))
+DIRECTORIES = ("/etc/modules-load.d", "/run/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d")
+_RULES = (("/etc/udev/rules.d", ""), ("/run/udev/rules.d", ""), ("/usr/lib/udev/rules.d", "9"))
 
 
 def read_late_modules(host: Host) -> Iterator[Place]:

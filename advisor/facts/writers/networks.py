@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
 
 from advisor.facts.ifupdown import read_stanzas
 from advisor.facts.ini_text import parse_settings
@@ -22,16 +21,16 @@ from advisor.facts.writers.scripts import places_of
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 
-_SWITCHES: Final[Mapping[str, str]] = {
+_SWITCHES: Mapping[str, str] = {
     **dict.fromkeys(("true", "yes", "on", "1"), "on"),
     **dict.fromkeys(("false", "no", "off", "0"), "off"),
 }
-_SWITCHED: Final = lazy_regex(r"(feature|pause)\..*|coalesce\.adaptive-.*")
-_OPTION: Final = lazy_regex(
+_SWITCHED = lazy_regex(r"(feature|pause)\..*|coalesce\.adaptive-.*")
+_OPTION = lazy_regex(
     r"(?:hardware-dma-)?ring-(?P<ring>(?:rx|tx)[a-z-]*)|(?P<plain>rx|tx)|hardware-irq-coalesce-(?P<coalesce>[a-z-]+)"
     r"|ethernet-pause-(?P<pause>rx|tx|autoneg)|offload-(?P<feature>[a-z0-9-]+)|(?P<offload>[a-z0-9]+)-offload"
 )
-_LINK_FILE: Final[Mapping[str, str]] = {
+_LINK_FILE: Mapping[str, str] = {
     **{"MTUBytes": "mtu", "TransmitQueueLength": "txqueuelen", "RxBufferSize": "ring.rx", "TxBufferSize": "ring.tx"},
     **{"RxMiniBufferSize": "ring.rx-mini", "RxJumboBufferSize": "ring.rx-jumbo", "RxChannels": "channels.rx"},
     **{"TxChannels": "channels.tx", "OtherChannels": "channels.other", "CombinedChannels": "channels.combined"},
@@ -48,9 +47,9 @@ _LINK_FILE: Final[Mapping[str, str]] = {
         "TCP6SegmentationOffload": "feature.tx-tcp6-segmentation",
     },
 }
-_COMMANDS: Final = ("up", "post-up", "pre-up")
-_MOST_LINKS: Final = 128
-_DEVICE: Final = lazy_regex(r"\$(?:\{DEVICE\}|DEVICE\b)")
+_COMMANDS = ("up", "post-up", "pre-up")
+_MOST_LINKS = 128
+_DEVICE = lazy_regex(r"\$(?:\{DEVICE\}|DEVICE\b)")
 
 
 def _links(host: Host) -> list[str]:
@@ -172,7 +171,7 @@ def _in_netplan(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
         yield from _in_keyfile(host, link, owner)
 
 
-_READERS: Final[Mapping[str, Callable[[Host, str, LinkOwner], Iterator[Place]]]] = {
+_READERS: Mapping[str, Callable[[Host, str, LinkOwner], Iterator[Place]]] = {
     "NetworkManager": _in_keyfile,
     "systemd-networkd": _in_network,
     "netplan": _in_netplan,

@@ -10,28 +10,27 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.facts.owners import read_owners
 from advisor.facts.writers.record import Place
 from advisor.host import Host
 from advisor.host.numbers import is_count
 
-KUBELET_CONFIG: Final = "/var/lib/kubelet/config.yaml"
-DOCKER_CONFIG: Final = "/etc/docker/daemon.json"
-OVS_DATABASES: Final = ("/etc/openvswitch/conf.db", "/var/lib/openvswitch/conf.db")
-CONFIGURATIONS: Final = (*OVS_DATABASES, DOCKER_CONFIG, KUBELET_CONFIG)
-PODS: Final = "/var/log/pods"
-CRASH_HANDLERS: Final = ("/usr/share/apport/apport", "/usr/sbin/abrtd")
-_KUBELET: Final = {
+KUBELET_CONFIG = "/var/lib/kubelet/config.yaml"
+DOCKER_CONFIG = "/etc/docker/daemon.json"
+OVS_DATABASES = ("/etc/openvswitch/conf.db", "/var/lib/openvswitch/conf.db")
+CONFIGURATIONS = (*OVS_DATABASES, DOCKER_CONFIG, KUBELET_CONFIG)
+PODS = "/var/log/pods"
+CRASH_HANDLERS = ("/usr/share/apport/apport", "/usr/sbin/abrtd")
+_KUBELET = {
     **{"vm.overcommit_memory": "1", "vm.panic_on_oom": "0", "kernel.panic": "10", "kernel.panic_on_oops": "1"},
     **{"kernel.keys.root_maxkeys": "1000000", "kernel.keys.root_maxbytes": "25000000"},
 }
-_KNOWN: Final = {
+_KNOWN = {
     DOCKER_CONFIG: r'"(?:ip-forward|iptables|ipv6)"\s*:\s*(?:true|false)',
     KUBELET_CONFIG: r"(?m)^protectKernelDefaults:[ \t]*(?:true|false)",
 }
-_KUBE_PROXY: Final = ("nf_conntrack_max", "nf_conntrack_tcp_timeout_established", "nf_conntrack_tcp_timeout_close_wait")
+_KUBE_PROXY = ("nf_conntrack_max", "nf_conntrack_tcp_timeout_established", "nf_conntrack_tcp_timeout_close_wait")
 
 
 def is_running(host: Host, *units: str) -> bool:

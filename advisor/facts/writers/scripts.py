@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from advisor.facts.sysctl_files import SYSCTL_CONF, list_files, parse_sysctl_file
 from advisor.facts.writers.commands import ANY, only_writes, parse_script
@@ -16,24 +15,24 @@ from advisor.facts.writers.record import Place
 from advisor.host import Host
 from advisor.host.patterns import lazy_regex
 
-UNITS: Final = "/etc/systemd/system"
-CRON_FILES: Final = ("/etc/crontab", "/etc/anacrontab")
-CRON_TABLES: Final = ("/etc/cron.d", "/var/spool/cron", "/var/spool/cron/crontabs")
-CRON_SCRIPTS: Final = tuple(f"/etc/cron.{often}" for often in ("hourly", "daily", "weekly", "monthly"))
-RC_LOCAL: Final = ("/etc/rc.local", "/etc/rc.d/rc.local", "/etc/init.d/boot.local", "/etc/init.d/after.local")
-HOOKS: Final = (
+UNITS = "/etc/systemd/system"
+CRON_FILES = ("/etc/crontab", "/etc/anacrontab")
+CRON_TABLES = ("/etc/cron.d", "/var/spool/cron", "/var/spool/cron/crontabs")
+CRON_SCRIPTS = tuple(f"/etc/cron.{often}" for often in ("hourly", "daily", "weekly", "monthly"))
+RC_LOCAL = ("/etc/rc.local", "/etc/rc.d/rc.local", "/etc/init.d/boot.local", "/etc/init.d/after.local")
+HOOKS = (
     *("/etc/network/if-up.d", "/etc/network/if-pre-up.d", "/etc/NetworkManager/dispatcher.d"),
     *("/etc/networkd-dispatcher/routable.d", "/etc/networkd-dispatcher/configured.d"),
 )
-HOOK_FILES: Final = ("/sbin/ifup-local", "/usr/sbin/ifup-local")
-OWN_PROGRAMS: Final = lazy_regex(
+HOOK_FILES = ("/sbin/ifup-local", "/usr/sbin/ifup-local")
+OWN_PROGRAMS = lazy_regex(
     r"(?:/usr/local/s?bin|/usr/local/libexec|/usr/local/lib|/opt|/root|/srv|/home)/[\w./@:+-]+(?<!\.conf)(?<!\.rules)(?<!\.cpf)"
     r"|/etc/[\w./@:+-]+\.sh"
 )
 """Where administrators keep scripts of their own; what a package brings is a program, and no list of settings."""
-_EXEC: Final = lazy_regex(r"\s*Exec(?:StartPre|Start|StartPost)\s*=\s*[-@:+!]*(.*)")
-_CRON_TIMES: Final = lazy_regex(r"\s*(?:@\w+|(?:[0-9*/,A-Za-z-]+\s+){4}[0-9*/,A-Za-z-]+)\s+(.*)")
-_MOST_FILES: Final = 64
+_EXEC = lazy_regex(r"\s*Exec(?:StartPre|Start|StartPost)\s*=\s*[-@:+!]*(.*)")
+_CRON_TIMES = lazy_regex(r"\s*(?:@\w+|(?:[0-9*/,A-Za-z-]+\s+){4}[0-9*/,A-Za-z-]+)\s+(.*)")
+_MOST_FILES = 64
 
 
 def read_rc_local(host: Host) -> Iterator[Place]:

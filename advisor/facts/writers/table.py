@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from advisor.facts.printable import printable
 from advisor.facts.writers.agents import AGENTS, BEFORE_UDEV
@@ -37,20 +36,20 @@ def _by_origin(host: Host) -> Iterable[Place]:
     return ()
 
 
-SYSCTL_FILES: Final = "systemd-sysctl"
-PACKAGE_FILES: Final = "a sysctl file of a package"
-LATE_MODULES: Final = "a module that is loaded later"
-_MANAGERS: Final = "the link's network manager"
-UDEV: Final = "udev"
-TMPFILES: Final = "systemd-tmpfiles"
-_LINK_FILES: Final = "a .link file"
-_UNITS: Final = "a service"
-_LINE: Final = "change it there"
-_BAN: Final = (
+SYSCTL_FILES = "systemd-sysctl"
+PACKAGE_FILES = "a sysctl file of a package"
+LATE_MODULES = "a module that is loaded later"
+_MANAGERS = "the link's network manager"
+UDEV = "udev"
+TMPFILES = "systemd-tmpfiles"
+_LINK_FILES = "a .link file"
+_UNITS = "a service"
+_LINE = "change it there"
+_BAN = (
     "--banirq=NUMBER in its options leaves one as it is set, until its number changes at the next boot; a "
     "--policyscript that prints ban=true for its device lasts"
 )
-WRITERS: Final[tuple[Writer, ...]] = (
+WRITERS: tuple[Writer, ...] = (
     Writer("the kernel's command line", "before all else", read_command_line, "change it in the boot loader"),
     Writer(PACKAGE_FILES, "early at boot", _by_origin, "write another file in /etc/sysctl.d"),
     Writer("TuneD, before the files of /etc/sysctl.d", "when it starts", read_tuned_before_files, _LINE, True),
@@ -77,10 +76,10 @@ WRITERS: Final[tuple[Writer, ...]] = (
     *AGENTS,
     Writer("cron", "at its times", read_cron, _LINE),
 )
-RANKS: Final = {row.name: number for number, row in enumerate(WRITERS)}
+RANKS = {row.name: number for number, row in enumerate(WRITERS)}
 
 
-_PLACES: Final[tuple[tuple[str, str], ...]] = (
+_PLACES: tuple[tuple[str, str], ...] = (
     (r"/etc/sysctl\.(d/.*|conf)", SYSCTL_FILES),
     (r".*/modules-load\.d/.*", LATE_MODULES),
     (r".*/tmpfiles\.d/.*", TMPFILES),

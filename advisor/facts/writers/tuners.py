@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
 
 from advisor.errors import AdvisorError
 from advisor.facts.owners import active_tuned, applied_notes
@@ -17,9 +16,9 @@ from advisor.facts.writers.record import Place
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 
-NOTE_PLACES: Final = ("/var/lib/saptune/working/notes", "/usr/share/saptune/notes", "/etc/saptune/extra")
-OVERRIDES: Final = "/etc/saptune/override"
-_OPERATOR: Final = lazy_regex(r"[<>=|&].*")
+NOTE_PLACES = ("/var/lib/saptune/working/notes", "/usr/share/saptune/notes", "/etc/saptune/extra")
+OVERRIDES = "/etc/saptune/override"
+_OPERATOR = lazy_regex(r"[<>=|&].*")
 
 
 def read_tuned(host: Host) -> Iterator[Place]:

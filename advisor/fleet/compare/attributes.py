@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -16,12 +16,10 @@ from advisor.rules.finding import Severity
 Scope = Literal["fleet", "type", "cluster"]
 """Compared among all hosts; among those of one hardware; within one LLT cluster."""
 
-ROLLING: Final = "Nodes that are being upgraded one after the other differ on purpose, for as long as that lasts."
-OWN_PURPOSE: Final = "Hosts that have another purpose differ on purpose: compare them apart (--group-by, --limit)."
-LINK_FLAP: Final = "Many drivers take the link down for a moment to change this."
-SAME_CLUSTER: Final = (
-    "Veritas Cluster Server Administrator's Guide, /etc/llthosts and /etc/gabtab are alike on every node"
-)
+ROLLING = "Nodes that are being upgraded one after the other differ on purpose, for as long as that lasts."
+OWN_PURPOSE = "Hosts that have another purpose differ on purpose: compare them apart (--group-by, --limit)."
+LINK_FLAP = "Many drivers take the link down for a moment to change this."
+SAME_CLUSTER = "Veritas Cluster Server Administrator's Guide, /etc/llthosts and /etc/gabtab are alike on every node"
 
 
 class AttributeKind(msgspec.Struct, frozen=True):
@@ -56,9 +54,9 @@ def _service(pattern: str, topic: str, rank: int, why: str, *cited: str, **parts
     return msgspec.structs.replace(kind, **parts)
 
 
-_ALIKE: Final = "Nodes that share work are as quick as the slowest of them, and an odd one fails in its own way."
+_ALIKE = "Nodes that share work are as quick as the slowest of them, and an odd one fails in its own way."
 
-KINDS: Final[tuple[AttributeKind, ...]] = (
+KINDS: tuple[AttributeKind, ...] = (
     _service(
         r"advisor\.(drift|unfinished)",
         "drift",
@@ -197,11 +195,9 @@ KINDS: Final[tuple[AttributeKind, ...]] = (
              "it on some hosts only.", "udev(7), tmpfiles.d(5), multipath.conf(5)"),
 )  # fmt: skip
 
-_COMPILED: Final = tuple((lazy_regex(kind.pattern, re.DOTALL), kind) for kind in KINDS)
+_COMPILED = tuple((lazy_regex(kind.pattern, re.DOTALL), kind) for kind in KINDS)
 
-OTHER: Final = AttributeKind(
-    ".*", "other", "info", 99, "fleet", "Hosts differ in this.", OWN_PURPOSE, (sources.SYSCTL_D,)
-)
+OTHER = AttributeKind(".*", "other", "info", 99, "fleet", "Hosts differ in this.", OWN_PURPOSE, (sources.SYSCTL_D,))
 
 
 @lru_cache(maxsize=16_384)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final
 
 from advisor.facts.printable import printable
 
 Value = str | int
 
-MAX_TEXT: Final = 200
-MAX_ATTRIBUTES: Final = 4000
-MAX_UNKNOWN: Final = 400
+MAX_TEXT = 200
+MAX_ATTRIBUTES = 4000
+MAX_UNKNOWN = 400
 
 
 def shorten_text(text: str) -> str:

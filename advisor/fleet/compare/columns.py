@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -17,7 +17,7 @@ from advisor.fleet.compare.collected import Value
 from advisor.fleet.compare.summary import TYPE_ATTRIBUTES, HostSummary
 from advisor.fleet.compare.summary_links import Membership
 
-_FEW: Final = 8
+_FEW = 8
 
 T = TypeVar("T")
 HardwareType = tuple[tuple[str, Value], ...]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from advisor.fleet.compare.columns import Fleet
 from advisor.fleet.compare.judged import JudgedRow, explains_effect
@@ -16,17 +15,17 @@ from advisor.fleet.compare.topology import Shared
 from advisor.host.patterns import lazy_regex
 
 # A cause, and what it explains where the one's value decides the other's. {role} is the link's.
-_LINK_CAUSE: Final = lazy_regex(r"link\.(?P<role>.+)\.driver", re.DOTALL)
-_LINK_EFFECT: Final = (
+_LINK_CAUSE = lazy_regex(r"link\.(?P<role>.+)\.driver", re.DOTALL)
+_LINK_EFFECT = (
     r"link\.{role}\.(firmware|ring\..+|channels\..+|feature\..+|mtu_max|.+_max|speed_mbps|txqueuelen|pcie|numa_node)"
 )
-_KERNEL_EFFECT: Final = lazy_regex(
+_KERNEL_EFFECT = lazy_regex(
     r"host\.os|link\..+\.(feature\..+|ring\..+|channels\..+|mtu_max)|(disk|array)\..+\.(queue\..+|scheduler)|"
     r"filesystem\..+\.options|memory\.thp_.+",
     re.DOTALL,
 )
-_TUNED_EFFECT: Final = lazy_regex(r"disk\..+\.(queue\..+|scheduler)|memory\.thp_.+|cpu\.frequency\..+", re.DOTALL)
-_BY_HARDWARE: Final = lazy_regex(
+_TUNED_EFFECT = lazy_regex(r"disk\..+\.(queue\..+|scheduler)|memory\.thp_.+|cpu\.frequency\..+", re.DOTALL)
+_BY_HARDWARE = lazy_regex(
     r"sysctl\.(kernel\.(numa_balancing|sched_.+)|net\.ipv4\.tcp_[rw]mem|vm\.(min_free_kbytes|zone_reclaim_mode))"
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -19,9 +19,9 @@ from advisor.snapshot.archive import open_snapshot
 from advisor.snapshot.remote.capture import open_capture
 from advisor.snapshot.remote.stream import is_capture
 
-LLT_CLUSTER: Final = "llt-cluster"
-MAX_PROCESSES: Final = 16
-_FEW: Final = 12
+LLT_CLUSTER = "llt-cluster"
+MAX_PROCESSES = 16
+_FEW = 12
 """Of fewer hosts, starting processes would take longer than it saves."""
 
 Progress = Callable[[int, int], None]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 import msgspec
 
@@ -20,13 +19,13 @@ from advisor.host.patterns import lazy_regex
 from advisor.rules.queries import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS
 from advisor.rules.settings import is_bad
 
-MAX_COMMANDS: Final = 6
-MAX_LIMIT: Final = 40
-MAX_NAMED: Final = 12
-PROFILE_BYTES: Final = 8 << 20
+MAX_COMMANDS = 6
+MAX_LIMIT = 40
+MAX_NAMED = 12
+PROFILE_BYTES = 8 << 20
 """What socket-buffers-8m raises buffers to."""
-_TUNABLES: Final = {"memory.thp_enabled": "thp:enabled", "memory.thp_defrag": "thp:defrag"}
-_PLAIN: Final = lazy_regex(r"\d+( \d+)*|[a-z][\w-]*", re.ASCII)
+_TUNABLES = {"memory.thp_enabled": "thp:enabled", "memory.thp_defrag": "thp:defrag"}
+_PLAIN = lazy_regex(r"\d+( \d+)*|[a-z][\w-]*", re.ASCII)
 """Numbers or a word, as the kernel takes them."""
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 import msgspec
 
@@ -33,14 +32,14 @@ from advisor.fleet.compare.summary_storage import collect_storage
 from advisor.rules.queries import split_ids
 from advisor.rules.settings import machine_of
 
-TYPE_ATTRIBUTES: Final = (
+TYPE_ATTRIBUTES = (
     *("host.product", "host.architecture", "host.virtualization", "host.instance_type"),
     *("cpu.model", "cpu.packages", "cpu.cores", "cpu.threads", "memory.installed", "numa.nodes"),
 )
 """What makes the type of a host's hardware."""
 
-_GIB: Final = 1 << 30
-_TUNING_WORDS: Final = frozenset(
+_GIB = 1 << 30
+_TUNING_WORDS = frozenset(
     {
         *("transparent_hugepage", "elevator", "isolcpus", "nohz_full", "rcu_nocbs", "rcu_nocb_poll"),
         *("mitigations", "spectre_v2", "nopti", "pti"),
@@ -53,8 +52,8 @@ _TUNING_WORDS: Final = frozenset(
         *("nosoftlockup", "nmi_watchdog", "noibrs"),
     }
 )
-_NO_MODULE: Final = ("rd.", "systemd.", "inst.", "luks.", "vconsole.")
-_MAX_WORDS: Final = 200
+_NO_MODULE = ("rd.", "systemd.", "inst.", "luks.", "vconsole.")
+_MAX_WORDS = 200
 
 
 class HostContext(msgspec.Struct, frozen=True):
@@ -227,10 +226,10 @@ def _unknown_attributes(facts: Facts) -> Iterator[str]:
         yield from ("memory.*", "numa.*")
 
 
-_OBJECTS: Final = {"links": "link", "disks": "disk", "arrays": "array", "filesystems": "filesystem"} | {
+_OBJECTS = {"links": "link", "disks": "disk", "arrays": "array", "filesystems": "filesystem"} | {
     "controllers": "controller"
 }
-_LINK_WORDS: Final = {"rings": "ring", "features": "feature"}
+_LINK_WORDS = {"rings": "ring", "features": "feature"}
 
 
 def _fact_patterns(fact: str, roles: Mapping[str, str]) -> Iterator[str]:

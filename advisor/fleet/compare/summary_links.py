@@ -21,7 +21,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Interface, IPv6Interface, ip_interface
-from typing import Final
 
 import msgspec
 
@@ -29,10 +28,10 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.fleet.compare.collected import Collected
 
-MAX_LINKS: Final = 64
-MAX_MEMBERSHIPS: Final = 128
-_PASSING: Final = frozenset({"veth", "tap", "tun", "dummy", "ifb", "macvtap", "sit", "ip6tnl", "gre", "gretap", "ipip"})
-OWN_DETAIL: Final = frozenset(
+MAX_LINKS = 64
+MAX_MEMBERSHIPS = 128
+_PASSING = frozenset({"veth", "tap", "tun", "dummy", "ifb", "macvtap", "sit", "ip6tnl", "gre", "gretap", "ipip"})
+OWN_DETAIL = frozenset(
     {"id", "bridge_id", "root_id", "active_slave", "local", "remote", "local6", "remote6", "link", "group", "user"}
     | {"rdma_device", "rdma_state", "port_state"}
 )

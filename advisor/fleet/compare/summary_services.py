@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.iris import Iris
@@ -13,10 +12,10 @@ from advisor.fleet.compare.collected import Collected
 from advisor.host.numbers import is_count
 
 # What names this host, its addresses or its places.
-_OWN_DIRECTIVES: Final = ("set-node", "set-addr", "link", "set-cluster")
-_OWN_BEEGFS: Final = frozenset({"connInterfacesFile", "connNetFilterFile", "connTcpOnlyFilterFile", "connAuthFile"})
-_OWN_NODE: Final = ("iface.", "node.name", "node.tpgt", "node.conn[0].address", "node.discovery")
-_SESSION: Final = (
+_OWN_DIRECTIVES = ("set-node", "set-addr", "link", "set-cluster")
+_OWN_BEEGFS = frozenset({"connInterfacesFile", "connNetFilterFile", "connTcpOnlyFilterFile", "connAuthFile"})
+_OWN_NODE = ("iface.", "node.name", "node.tpgt", "node.conn[0].address", "node.discovery")
+_SESSION = (
     *("recovery_seconds", "first_burst_bytes", "max_burst_bytes", "immediate_data", "initial_r2t", "can_queue"),
     "state",
 )

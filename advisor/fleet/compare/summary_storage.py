@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from advisor.facts.array import Array
 from advisor.facts.controller import Controller
@@ -17,14 +17,14 @@ from advisor.facts.host_facts import Facts
 from advisor.fleet.compare.collected import Collected
 from advisor.host.patterns import lazy_regex
 
-MAX_OBJECTS: Final = 64
+MAX_OBJECTS = 64
 # What a package mounts comes and goes with its version.
-_PASSING: Final = frozenset({"squashfs", "iso9660"})
-_PASSING_DISKS: Final = frozenset({"loop", "zram", "ram", "nbd"})
-OWN_DETAIL: Final = frozenset({"backing_file", "path_states", "wwid", "dm_name"})
+_PASSING = frozenset({"squashfs", "iso9660"})
+_PASSING_DISKS = frozenset({"loop", "zram", "ram", "nbd"})
+OWN_DETAIL = frozenset({"backing_file", "path_states", "wwid", "dm_name"})
 """Keys of `Disk.detail` and `Array.detail` that are of one host: names of devices, states, numbers that move."""
 # What names a device or a place of one host.
-_OWN_OPTION: Final = lazy_regex(r"(journal_path|logdev|rtdev|subvolid)=.*", re.DOTALL)
+_OWN_OPTION = lazy_regex(r"(journal_path|logdev|rtdev|subvolid)=.*", re.DOTALL)
 
 T = TypeVar("T")
 

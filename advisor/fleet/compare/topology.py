@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -18,11 +17,11 @@ from advisor.fleet.compare.summary_links import Membership
 from advisor.rules import sources
 from advisor.rules.finding import Severity
 
-SKEW_WARNING_SECONDS: Final = 300.0
+SKEW_WARNING_SECONDS = 300.0
 """RFC 4120: Kerberos refuses more."""
-_ETHERNET_MTU: Final = 1500
-_NO_NAME: Final = frozenset({"localhost", "localhost.localdomain", "(none)"})
-_MACHINE_ID: Final = "machine-id(5): it must be another on every machine"
+_ETHERNET_MTU = 1500
+_NO_NAME = frozenset({"localhost", "localhost.localdomain", "(none)"})
+_MACHINE_ID = "machine-id(5): it must be another on every machine"
 
 Member = tuple[HostRow, Membership]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from advisor.fleet import FORKS
 from advisor.fleet.compare.columns import Fleet
@@ -13,8 +12,8 @@ from advisor.fleet.engine import HostAnswer, HostJob, run_job
 from advisor.fleet.inventory import Inventory, InventoryHost, file_name
 from advisor.fleet.paths.matrix import Answer, Matrix, choose_targets, make_matrix, parse_answer, probe_script
 
-_SECONDS: Final = 300
-_MAX_ANSWER: Final = 4 << 20
+_SECONDS = 300
+_MAX_ANSWER = 4 << 20
 
 
 def probe_paths(inventory: Inventory, hosts: Sequence[InventoryHost], fleet: Fleet, *, forks: int = FORKS) -> Matrix:

@@ -10,27 +10,26 @@ from __future__ import annotations
 import shlex
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
 
 from advisor.fleet.paths.matrix import Matrix, MatrixCell
 from advisor.rules.finding import Evidence, Finding, Severity
 from advisor.rules.sources import MEASURED_MTU
 
-RFC_PMTUD: Final = "RFC 1191 (IPv4) and RFC 8201 (IPv6), path MTU discovery"
-RFC_BLACK_HOLE: Final = "RFC 2923, section 2.1: black holes of path MTU discovery"
-RFC_REQUIREMENTS: Final = "RFC 1122, section 3.2.2.6: every host must answer echoes"
-MODIFIED_Z: Final = "Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993): modified z-score above 3.5"
+RFC_PMTUD = "RFC 1191 (IPv4) and RFC 8201 (IPv6), path MTU discovery"
+RFC_BLACK_HOLE = "RFC 2923, section 2.1: black holes of path MTU discovery"
+RFC_REQUIREMENTS = "RFC 1122, section 3.2.2.6: every host must answer echoes"
+MODIFIED_Z = "Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993): modified z-score above 3.5"
 
-RTT_FLOOR_US: Final = 100.0
+RTT_FLOOR_US = 100.0
 """An outlier is longer than the median by this much at least, and twice as long: in a network of 20 us, a scheduler
 that wakes ping up late is no fault of a path."""
-MAX_MODIFIED_Z: Final = 3.5
-MIN_PAIRS: Final = 6
+MAX_MODIFIED_Z = 3.5
+MIN_PAIRS = 6
 """Below four hosts in a network nobody can say who is the outlier."""
-LOST_ECHOES: Final = 2
+LOST_ECHOES = 2
 """Of six. The first one may be lost while the neighbour is looked up."""
-_TAGS: Final = 8  # bytes: some switches and kernels let one or two VLAN tags more through in one direction
-_SHOWN: Final = 8
+_TAGS = 8  # bytes: some switches and kernels let one or two VLAN tags more through in one direction
+_SHOWN = 8
 
 _Judge = Callable[[str, Sequence[MatrixCell]], Iterable[Finding]]
 

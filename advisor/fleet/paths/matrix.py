@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 
@@ -79,8 +78,8 @@ class Matrix(msgspec.Struct, frozen=True):
     silent_hosts: Mapping[str, str] = {}
 
 
-_NO_PING: Final = "no ping(8) on this host"
-_NO_DF: Final = "the ping of this host cannot set don't-fragment: that a packet passes proves nothing"
+_NO_PING = "no ping(8) on this host"
+_NO_DF = "the ping of this host cannot set don't-fragment: that a packet passes proves nothing"
 
 
 def make_matrix(targets: Targets, answers: Mapping[str, Answer | str]) -> Matrix:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, get_args
+from typing import Literal, get_args
 
 import msgspec
 
@@ -16,12 +16,12 @@ from advisor.fleet.paths.targets import ProbedLink
 from advisor.host.patterns import lazy_regex
 from advisor.reach.addresses import parse_address
 
-WORKERS: Final = 8
+WORKERS = 8
 """Targets that a node asks at a time: many at once would make the round trips longer that they measure."""
-LIMIT_SECONDS: Final = 60
+LIMIT_SECONDS = 60
 """After which a node begins with no other target. A target that answers takes a second; one with a silent end some
 twenty."""
-MAX_ANSWER: Final = 1 << 20
+MAX_ANSWER = 1 << 20
 
 Tool = Literal["probe", "do", "plain", "none"]
 Ending = Literal["link", "own", "too-big", "silent", "unknown"]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_address, ip_network
-from typing import Final
 
 import msgspec
 
@@ -19,11 +18,11 @@ from advisor.fleet.compare.summary_links import Membership
 from advisor.reach.addresses import parse_address
 from advisor.reach.icmp import LARGEST
 
-FULL_MESH: Final = 16
-NEIGHBOURS: Final = 8
-MAX_TARGETS: Final = 128
-_LEAST_MTU: Final = {4: 68, 6: 1280}  # RFC 791, RFC 8200
-_LINK_NAME_BYTES: Final = 15  # IFNAMSIZ, without the end
+FULL_MESH = 16
+NEIGHBOURS = 8
+MAX_TARGETS = 128
+_LEAST_MTU = {4: 68, 6: 1280}  # RFC 791, RFC 8200
+_LINK_NAME_BYTES = 15  # IFNAMSIZ, without the end
 
 
 class ProbedLink(msgspec.Struct, frozen=True):

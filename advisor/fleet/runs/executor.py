@@ -9,7 +9,6 @@ import signal
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -24,15 +23,15 @@ from advisor.fleet.store import FleetStore, put_own
 from advisor.host.numbers import is_count
 from advisor.host.trusted_files import make_own_directory
 
-GATE_SECONDS: Final = 10
+GATE_SECONDS = 10
 """For everybody to answer again."""
-_SLACK_SECONDS: Final = 60
-_CHANGE_SECONDS: Final = 300
-_MAX_ANSWER_BYTES: Final = 4 << 20
-_MARK: Final = "ADVISOR_FLEET_RUN"
-_SCHEMA: Final = "advisor.transaction/1"
+_SLACK_SECONDS = 60
+_CHANGE_SECONDS = 300
+_MAX_ANSWER_BYTES = 4 << 20
+_MARK = "ADVISOR_FLEET_RUN"
+_SCHEMA = "advisor.transaction/1"
 
-_COUNTED: Final = {"apply": "changed", "confirm": "confirmed", "rollback": "rolled back", "proof": "proven"}
+_COUNTED = {"apply": "changed", "confirm": "confirmed", "rollback": "rolled back", "proof": "proven"}
 
 
 class Say(msgspec.Struct, frozen=True):
@@ -45,7 +44,7 @@ class Say(msgspec.Struct, frozen=True):
         self.tell(line)
 
 
-SILENT: Final = Say()
+SILENT = Say()
 
 
 class ScriptAnswer(msgspec.Struct, frozen=True):
@@ -268,7 +267,7 @@ def parse_script_answer(text: str) -> ScriptAnswer | None:
     return answer if answer.schema == _SCHEMA else None
 
 
-_STATES: Final[Mapping[str, HostState]] = {
+_STATES: Mapping[str, HostState] = {
     "applied": "applied",
     "confirmed": "applied",
     "awaiting-confirmation": "awaiting-confirmation",

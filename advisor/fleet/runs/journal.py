@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -19,8 +19,8 @@ from advisor.host.putfile import sync_directory
 from advisor.host.trusted_files import open_own_file, read_own_file
 from advisor.snapshot.remote.store import Sought
 
-NAME: Final = "journal"
-MAX_BYTES: Final = 256 << 20
+NAME = "journal"
+MAX_BYTES = 256 << 20
 
 Verb = Literal["apply", "confirm", "rollback", "gate", "capture"]
 HostState = Literal[
@@ -171,7 +171,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended", tag_field="event"):
 ProofEntry = ProofBegun | ProofDone
 WaveEntry = WaveBegun | HostDone | GateDone | WaveEnded
 Entry = Asked | Planned | ProofEntry | WaveEntry | RunInterrupted | Resumed | Ended
-_DECODER: Final = msgspec.json.Decoder(Entry)
+_DECODER = msgspec.json.Decoder(Entry)
 
 
 class RunJournal:

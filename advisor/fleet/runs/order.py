@@ -11,7 +11,6 @@ from __future__ import annotations
 import ipaddress
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -26,9 +25,9 @@ from advisor.host.numbers import is_count
 from advisor.planning.records import Change, Plan
 from advisor.reach import Peer, peers_of
 
-_SERVERS: Final = frozenset({"iscsi", "nfs", "nvme"})
-_LLT_OVER_IP: Final = frozenset({"udp", "udp6", "rdma"})
-_SAID_AT_MOST: Final = 6
+_SERVERS = frozenset({"iscsi", "nfs", "nvme"})
+_LLT_OVER_IP = frozenset({"udp", "udp6", "rdma"})
+_SAID_AT_MOST = 6
 
 
 class OrderFacts(msgspec.Struct, frozen=True):

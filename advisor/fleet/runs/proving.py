@@ -12,7 +12,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -28,15 +28,15 @@ from advisor.profiles.requested import is_file_word, load_one
 from advisor.profiles.single_values import is_value_word
 from advisor.shell.quote import shell_quote
 
-LOOK_SECONDS: Final = 60
-PROVE_SECONDS: Final = 4 * 3600
-_END_SECONDS: Final = 60
+LOOK_SECONDS = 60
+PROVE_SECONDS = 4 * 3600
+_END_SECONDS = 60
 """For a proof that is asked to end to restore every value: it ends what it measures first."""
-_SETTLE_SECONDS: Final = 180.0
+_SETTLE_SECONDS = 180.0
 """For the watchdog of a proof that was killed to do so."""
-_ABSENT: Final = 127
-_MAX_ANSWER_BYTES: Final = 64 << 20
-_NOT_BEGUN: Final[Mapping[int, str]] = {2: "cannot be made as asked", 3: "was refused", 6: "needs root"}
+_ABSENT = 127
+_MAX_ANSWER_BYTES = 64 << 20
+_NOT_BEGUN: Mapping[int, str] = {2: "cannot be made as asked", 3: "was refused", 6: "needs root"}
 
 
 class SentProfile(msgspec.Struct, frozen=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -17,12 +16,12 @@ from advisor.snapshot.archive import open_snapshot
 from advisor.snapshot.remote.store import CapturedStore, Sought
 from advisor.transaction.journal import Record
 
-MARGIN_SECONDS: Final = 30.0
+MARGIN_SECONDS = 30.0
 """For a watchdog to roll back, after its window is over."""
-_PAUSE_SECONDS: Final = 2.0
-_ATTEMPTS: Final = 3
+_PAUSE_SECONDS = 2.0
+_ATTEMPTS = 3
 
-_STATES: Final[Mapping[State, HostState]] = {
+_STATES: Mapping[State, HostState] = {
     "applied": "applied",
     "awaiting-confirmation": "awaiting-confirmation",
     "rolled-back": "rolled-back",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -39,9 +39,9 @@ from advisor.fleet.runs.waves import Wave
 from advisor.fleet.store import put_own
 from advisor.host.signals import interruptible
 
-COMMAND_SECONDS: Final = 600
-_IN_FORCE: Final = ("applied", "awaiting-confirmation", "unknown")
-_WENT_WELL: Final = ("applied", "awaiting-confirmation", "unchanged")
+COMMAND_SECONDS = 600
+_IN_FORCE = ("applied", "awaiting-confirmation", "unknown")
+_WENT_WELL = ("applied", "awaiting-confirmation", "unchanged")
 
 
 class Options(msgspec.Struct, frozen=True):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -20,11 +19,11 @@ from advisor.facts.lltstat import LltNode, parse_lltstat_nodes
 from advisor.fleet.runs.order import OrderSubject, addresses_of, mtu_moves, owners_of, subnet_addresses, subnets_of
 from advisor.host.patterns import lazy_regex
 
-MAX_ASKED: Final = 64
+MAX_ASKED = 64
 """Of each host: more add nothing about its links."""
-_SMALL: Final = {4: 84, 6: 104}
-_LEAST: Final = {4: 576, 6: 1280}
-_ECHO: Final = lazy_regex(r"echo ([0-9A-Fa-f:.%\w-]{2,80}) ([0-9]{1,5}) (ok|lost|unasked)", re.ASCII)
+_SMALL = {4: 84, 6: 104}
+_LEAST = {4: 576, 6: 1280}
+_ECHO = lazy_regex(r"echo ([0-9A-Fa-f:.%\w-]{2,80}) ([0-9]{1,5}) (ok|lost|unasked)", re.ASCII)
 
 
 class EchoQuestion(msgspec.Struct, frozen=True, order=True):

@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
 from advisor.errors import UsageError
 
-GROWTH_PERCENT: Final = (10, 50, 100)
+GROWTH_PERCENT = (10, 50, 100)
 """Of all hosts to be changed, the waves after the canary take at most these shares.
 
 One host shows a mistake that every host has. A tenth shows what only some of them have. Half leaves as many hosts
@@ -93,8 +92,8 @@ class Waves(msgspec.Struct, frozen=True):
         return {host: wave.number for wave in self.waves for host in wave.hosts}
 
 
-ONE_CANARY: Final = Canary()
-GROWING_BATCH: Final = Batch()
+ONE_CANARY = Canary()
+GROWING_BATCH = Batch()
 
 
 def batch_of(text: str | None) -> Batch:

@@ -6,7 +6,7 @@ import os.path
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from textwrap import dedent
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -40,7 +40,7 @@ from advisor.importers.saptune import import_saptune
 from advisor.importers.source import kind_of_text
 from advisor.profiles.profile import FieldSense
 
-MAX_SETTINGS: Final = 4000
+MAX_SETTINGS = 4000
 """Of one text; a longer list is no advice."""
 
 
@@ -125,7 +125,7 @@ def read_pasted(text: str, name: str, host: Host, facts: Facts) -> Pasted:
     return Pasted(tuple(settings), passed_over, tuple(alike))
 
 
-_COMMENT: Final = ("#", ";", "//", "--", "<!--")
+_COMMENT = ("#", ";", "//", "--", "<!--")
 
 
 def _is_alike(text: str) -> bool:
@@ -184,22 +184,20 @@ def _find_variables(lines: Iterable[Line]) -> Mapping[str, Sequence[str]]:
     return found
 
 
-_PAIR: Final = lazy_regex(rf"[-\"']{{0,2}}(?:/proc/sys/)?({KEY})[\"']?\s*(=>|:=|=|:)(?!=)\s*(.*)")
-_ROW: Final = lazy_regex(rf"\|?\s*({KEY})\s*(?:\|\s*|\s)([0-9-][0-9 \t]*?)\s*(?:\|.*|\(.*)?")
-_QUOTED: Final = lazy_regex(r"\"([^\"]*)\"|'([^']*)'")
+_PAIR = lazy_regex(rf"[-\"']{{0,2}}(?:/proc/sys/)?({KEY})[\"']?\s*(=>|:=|=|:)(?!=)\s*(.*)")
+_ROW = lazy_regex(rf"\|?\s*({KEY})\s*(?:\|\s*|\s)([0-9-][0-9 \t]*?)\s*(?:\|.*|\(.*)?")
+_QUOTED = lazy_regex(r"\"([^\"]*)\"|'([^']*)'")
 
 
-_DOTTED: Final = lazy_regex(r"(?<![\w./-])[A-Za-z]\w*(?:\.[A-Za-z_][\w-]*)+\s*=(?![=~])\s*\S")
-_NEXT: Final = lazy_regex(rf"[\s,;]{KEY}\s*=")
-_STATED: Final = lazy_regex(
+_DOTTED = lazy_regex(r"(?<![\w./-])[A-Za-z]\w*(?:\.[A-Za-z_][\w-]*)+\s*=(?![=~])\s*\S")
+_NEXT = lazy_regex(rf"[\s,;]{KEY}\s*=")
+_STATED = lazy_regex(
     rf"(?<![\w./-])(?:/proc/sys/)?({KEY})[\"'`]?"
     r"(?:\s*=(?!=)\s*(?=[0-9\"'${-])|=(?=\w)|\s*:\s*(?=[0-9\"'])|\s+(?:from\s+\S+\s+)?to\s+(?=[0-9\"']))"
     r"(?:\"([^\"]*)\"|'([^']*)'|((?:-?[0-9]+[ \t]+){1,5}-?[0-9]+(?![\w.])|-?\w+(?:[.:,/-]\w+)*"
     r"|\$\{?\w+\}?|\{\{[^{}]{1,80}\}\}))"
 )
-_DENIED: Final = lazy_regex(
-    r"(?i)(?:\b(?:not|never|avoid|without|instead of|defaults? (?:is|of))\b|n['’]t\b)[^.,;:!?]{0,40}$"
-)
+_DENIED = lazy_regex(r"(?i)(?:\b(?:not|never|avoid|without|instead of|defaults? (?:is|of))\b|n['’]t\b)[^.,;:!?]{0,40}$")
 
 
 def _stated(about: _Text, place: int) -> Iterator[Found]:
@@ -221,7 +219,7 @@ def _beside(about: _Text, place: int) -> Iterable[Line]:
     return walk_block(about.lines, place) if is_member else ()
 
 
-_ABSENT: Final = lazy_regex(r"(?:.*[\s{,])?[\"']?(?:state|ensure)[\"']?\s*(?:=>|[:=])\s*[\"']?absent\b.*")
+_ABSENT = lazy_regex(r"(?:.*[\s{,])?[\"']?(?:state|ensure)[\"']?\s*(?:=>|[:=])\s*[\"']?absent\b.*")
 
 
 def _without_line(found: Found, texts: Iterable[str]) -> Found:
@@ -261,8 +259,8 @@ def _is_prose(value: str) -> bool:
     return len(value) > 200 or sum(bool(re.fullmatch(r"[A-Za-z][a-z'’]+[.,;:]?", word)) for word in words) > 1
 
 
-_NAMED: Final = lazy_regex(rf"(?:.*[\s{{])?[\"']?(?:name|key|param)[\"']?\s*[:=]\s*[\"']?({KEY})[\"']?(?:[\s,}}].*)?")
-_VALUE: Final = lazy_regex(
+_NAMED = lazy_regex(rf"(?:.*[\s{{])?[\"']?(?:name|key|param)[\"']?\s*[:=]\s*[\"']?({KEY})[\"']?(?:[\s,}}].*)?")
+_VALUE = lazy_regex(
     r"(?:.*[\s{,])?[\"']?val(?:ue)?[\"']?\s*(?:=>|[:=])\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s,}\"'][^,}\"']*))(?:[\s,}].*)?"
 )
 
@@ -378,12 +376,12 @@ def _module_line(about: _Text, place: int) -> Iterator[Found]:
         yield from module_options(found[1].split())
 
 
-_WRAPPED: Final = lazy_regex(
+_WRAPPED = lazy_regex(
     r"(?:Exec\w{4,12}=[-+@!:]*|RUN\s+|CMD\s+|ENTRYPOINT\s+|(?:post-|pre-)?up\s+|@reboot\s+(?:root\s+)?"
     r"|(?:[\w.]*\.)?(?:command|shell|cmd|run|raw|args|script|exec|entrypoint)\s*(?::|=>|=)\s*"
     r"|[A-Za-z][\w ,()-]{0,80}:\s+)(?=\S)"
 )
-_PROGRAM: Final = lazy_regex(rf"\b(?:{'|'.join(map(re.escape, PROGRAMS))}|echo|printf)\s")
+_PROGRAM = lazy_regex(rf"\b(?:{'|'.join(map(re.escape, PROGRAMS))}|echo|printf)\s")
 
 
 def _command(about: _Text, place: int) -> Iterator[Found]:
@@ -405,7 +403,7 @@ def _command(about: _Text, place: int) -> Iterator[Found]:
     yield from read_command(bare, about.variables)
 
 
-FORMS: Final[tuple[Callable[[_Text, int], Iterator[Found]], ...]] = (
+FORMS: tuple[Callable[[_Text, int], Iterator[Found]], ...] = (
     _named_value,
     _sysctl_line,
     _udev_rule,
@@ -421,15 +419,15 @@ FORMS: Final[tuple[Callable[[_Text, int], Iterator[Found]], ...]] = (
 """What reads a line, in this order; the first that finds a setting counts. A new form is one row."""
 
 
-_PASTED: Final = "/advisor-judge/pasted/"
+_PASTED = "/advisor-judge/pasted/"
 """Where a profile of a text lies for the readers of profiles; no file of a host does."""
-_HEADS: Final = frozenset(
+_HEADS = frozenset(
     {
         *("main", "sysctl", "vm", "cpu", "disk", "net", "sysfs", "bootloader", "scheduler", "modules", "service"),
         *("version", "block", "grub", "limits", "login", "mem", "pagecache", "sys", "rpm", "variables", "script"),
     }
 )
-_SETS: Final = frozenset({"sysctl", "vm", "cpu", "disk", "net", "sysfs", "bootloader", "scheduler", "block", "grub"})
+_SETS = frozenset({"sysctl", "vm", "cpu", "disk", "net", "sysfs", "bootloader", "scheduler", "block", "grub"})
 
 
 def _profile_regions(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
@@ -479,7 +477,7 @@ def _import_profile(own: str, host: Host, place: str) -> Imported:
     return read("pasted", host, "intent", files=files, path=place)
 
 
-_TALK: Final = ("rpm", "reminder", "version", "")
+_TALK = ("rpm", "reminder", "version", "")
 """Sections of saptune's notes that set nothing."""
 
 

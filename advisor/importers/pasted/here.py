@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import Final
 
 import msgspec
 
@@ -18,9 +17,9 @@ from advisor.importers.tuned.plugin_files import match_files
 from advisor.tunables import parse_tunable
 from advisor.tunables.preflight import ExpandsIds
 
-_MOST: Final = 64
+_MOST = 64
 """Devices and keys that one line of a text stands for."""
-_NAMED: Final = 6
+_NAMED = 6
 
 
 def on_this_host(one: PastedSetting, host: Host, facts: Facts) -> Sequence[PastedSetting]:

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from advisor.facts.sysctl_files import dotted_key, parse_sysctl_file
 from advisor.facts.writers.commands import ethtool as set_by_ethtool
@@ -18,19 +18,19 @@ from advisor.importers.tuned.plugin_boot import state_of
 from advisor.profiles.profile import FieldSense
 from advisor.tunables import all_kinds
 
-KEY: Final = (
+KEY = (
     r"(?:abi|crypto|debug|dev|fs|kernel|net|sunrpc|user|vm)(?:[./][\w*?:@{}$-]+(?:\[[^\]\s]{1,20}\])?){1,8}(?![\w./-])"
 )
 """A sysctl by the directories of /proc/sys, dotted or with slashes."""
-VARIABLE: Final = lazy_regex(r"\$|\{\{|<[\w -]+>|%[sdi]\b|^\[[\w -]+\]$|^(?:value|VALUE|number|N|X+|min default max)$")
+VARIABLE = lazy_regex(r"\$|\{\{|<[\w -]+>|%[sdi]\b|^\[[\w -]+\]$|^(?:value|VALUE|number|N|X+|min default max)$")
 """A value that the reader fills in."""
-_PLACEHOLDER: Final = lazy_regex(r".*(?:[$<>{}%]|X$|XX).*|(?:eth|sd|nvme|ens|em|enp)[NYxn]|DEV\w*|IFACE|INTERFACE|NIC")
-_SIGNS: Final = frozenset({";", "&&", "||", "&", "(", ")", ";;", "{", "}"})
-_WORDS_BEFORE: Final = frozenset(
+_PLACEHOLDER = lazy_regex(r".*(?:[$<>{}%]|X$|XX).*|(?:eth|sd|nvme|ens|em|enp)[NYxn]|DEV\w*|IFACE|INTERFACE|NIC")
+_SIGNS = frozenset({";", "&&", "||", "&", "(", ")", ";;", "{", "}"})
+_WORDS_BEFORE = frozenset(
     {"do", "then", "else", "if", "while", "!", "time", "exec", "command", "nohup", "doas", "env", "builtin", "run"}
 )
-_ASSIGNMENT: Final = lazy_regex(r"[A-Za-z_]\w*=.*", re.DOTALL)
-_MOST_LOOPS: Final = 16
+_ASSIGNMENT = lazy_regex(r"[A-Za-z_]\w*=.*", re.DOTALL)
+_MOST_LOOPS = 16
 
 
 class Found(NamedTuple):
@@ -92,7 +92,7 @@ def kernel_words(text: str) -> Iterator[Found]:
             yield sysctl(sign, value) if sign != name and equals else Found(f"cmdline:{name}", value if equals else SET)
 
 
-_BOOTS: Final = lazy_regex(
+_BOOTS = lazy_regex(
     r"quiet|splash|ro|rw|rhgb|root|resume|console|vt\.handoff|crashkernel|initrd|rd\..*|BOOT_IMAGE|boot|nomodeset|net"
     r"|biosdevname|net\.ifnames|locale|LANG|loglevel|init|linux|earlyprintk|earlycon|no_timer_check|[0-9]+"
 )
@@ -222,7 +222,7 @@ def _mount(words: Sequence[str]) -> Iterator[Found]:
             yield mount_options(given)
 
 
-_NO_TUNABLE: Final[Mapping[str, str]] = {
+_NO_TUNABLE: Mapping[str, str] = {
     "hdparm": r"-[WABMSKm]\d+|-a\d+|--(?:set|write)\S*",
     "tune2fs": r"-[oOECcimreJ]\S*",
     "sdparm": r"-s\S*|--(?:set|clear)\S*",
@@ -253,7 +253,7 @@ def _without_tunable(program: str) -> Callable[[Sequence[str]], Iterator[Found]]
     return read
 
 
-PROGRAMS: Final[Mapping[str, Callable[[Sequence[str]], Iterator[Found]]]] = {
+PROGRAMS: Mapping[str, Callable[[Sequence[str]], Iterator[Found]]] = {
     "sysctl": _write_sysctls,
     "ethtool": ethtool,
     "ip": _set_link,
@@ -274,8 +274,8 @@ PROGRAMS: Final[Mapping[str, Callable[[Sequence[str]], Iterator[Found]]]] = {
     **{program: _without_tunable(program) for program in _NO_TUNABLE},
 }
 """What each program sets, by its words. A new form of a command is one row."""
-_SHELLS: Final = frozenset({"sh", "bash", "ash", "dash", "zsh", "su"})
-_PRINTS: Final = frozenset({"echo", "printf"})
+_SHELLS = frozenset({"sh", "bash", "ash", "dash", "zsh", "su"})
+_PRINTS = frozenset({"echo", "printf"})
 
 
 def read_command(text: str, variables: Mapping[str, Sequence[str]], depth: int = 0) -> Iterator[Found]:

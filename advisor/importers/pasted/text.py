@@ -5,30 +5,29 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
 from advisor.errors import InvalidInputError
 from advisor.host.patterns import lazy_regex
 
-MAX_BYTES: Final = 1 << 20
-MAX_LINE: Final = 4096
+MAX_BYTES = 1 << 20
+MAX_LINE = 4096
 """Characters of a line that are read; a longer one holds no setting that a person typed."""
 
-_TAGS: Final = (
+_TAGS = (
     "a|abbr|article|aside|b|blockquote|body|br|button|center|code|col|dd|div|dl|dt|em|figure|font|footer|form|h[1-6]|head"
     "|header|hr|html|i|img|input|kbd|label|li|link|main|meta|nav|ol|p|pre|samp|section|small|span|strong|sub|sup|svg|table"
     "|tbody|td|tfoot|th|thead|title|tr|tt|u|ul|var"
 )
-_IS_PAGE: Final = lazy_regex(rf"(?i)</(?:{_TAGS})>")
-_ENDS: Final = lazy_regex(r"(?i)<(?:br|/p|/div|/li|/tr|/pre|/h[1-6]|/code></pre|hr)\s{0,3}/?>")
-_CODE: Final = lazy_regex(r"(?i)</?code(?:\s[^<>]{0,2000})?>")
-_CELL: Final = lazy_regex(r"(?i)</(?:t[dh]|dt)\s{0,3}>")
-_TAG: Final = lazy_regex(rf"(?i)</?(?:{_TAGS})(?:\s[^<>]{{0,2000}})?/?>|<!--[^<>]{{0,2000}}-->")
-_UNSEEN: Final = lazy_regex(r"(?i)(<(?:script|style)\b|</(?:script|style)\s{0,3}>)")
-_MARK: Final = lazy_regex(r"(?:>\s+)?(?:(?:\*(?!\s+(?:soft|hard|-)\s)|[+•·-]|[0-9]{1,3}[.)])\s+)?")
-_PROMPT: Final = lazy_regex(
+_IS_PAGE = lazy_regex(rf"(?i)</(?:{_TAGS})>")
+_ENDS = lazy_regex(r"(?i)<(?:br|/p|/div|/li|/tr|/pre|/h[1-6]|/code></pre|hr)\s{0,3}/?>")
+_CODE = lazy_regex(r"(?i)</?code(?:\s[^<>]{0,2000})?>")
+_CELL = lazy_regex(r"(?i)</(?:t[dh]|dt)\s{0,3}>")
+_TAG = lazy_regex(rf"(?i)</?(?:{_TAGS})(?:\s[^<>]{{0,2000}})?/?>|<!--[^<>]{{0,2000}}-->")
+_UNSEEN = lazy_regex(r"(?i)(<(?:script|style)\b|</(?:script|style)\s{0,3}>)")
+_MARK = lazy_regex(r"(?:>\s+)?(?:(?:\*(?!\s+(?:soft|hard|-)\s)|[+•·-]|[0-9]{1,3}[.)])\s+)?")
+_PROMPT = lazy_regex(
     r"(?:\([\w.-]+\)\s?)?\[?[\w.-]{1,40}@[\w.-]{1,60}(?:[ :][^\s#$%\]]{0,80})?\]?\s?[#$%]\s*|[\w-]{0,20}[$%]\s+"
 )
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatch
-from typing import Final
 
 from advisor.facts.disks import kind_of
 from advisor.host import Host, Missing
 
-_PARENTS: Final = frozenset({"scsi", "virtio", "xen", "nvme"})
-_MAX_RULES: Final = 400
+_PARENTS = frozenset({"scsi", "virtio", "xen", "nvme"})
+_MAX_RULES = 400
 
 
 class Rules:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 import msgspec
 
@@ -18,7 +17,7 @@ from advisor.importers.records import Mode
 from advisor.importers.tuned.devices import Rules, assign_devices, devices_of, parse_device_rules
 from advisor.importers.tuned.udev import udev_properties
 
-DEVICE_PLUGINS: Final = ("disk", "net", "cpu")
+DEVICE_PLUGINS = ("disk", "net", "cpu")
 
 
 class PluginInstance(msgspec.Struct, frozen=True):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from advisor.profiles.profile import FieldSense
 
-SENSES: Final[dict[str, FieldSense]] = {">": "at-least", "<": "at-most"}
+SENSES: dict[str, FieldSense] = {">": "at-least", "<": "at-most"}
 
 
 class Written(NamedTuple):

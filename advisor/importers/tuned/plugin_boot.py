@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.facts.tuned.functions import AssertionFailedError
 from advisor.importers.records import ImportedSense, ImportedSetting
@@ -12,15 +11,15 @@ from advisor.importers.tuned.context import Context, Given
 from advisor.importers.tuned.operators import parse_assignment
 from advisor.tunables.programs import refused_word
 
-_INITRD: Final = {
+_INITRD = {
     "initrd_dst_img": "it names the image that the boot loader is given: /boot, and the name of its source, without it",
     "initrd_add_img": "it gives the boot loader an image besides the kernel's own: dracut or initramfs-tools",
     "initrd_add_dir": "it builds an image for the boot loader from a directory: dracut or initramfs-tools",
     "initrd_remove_dir": "it says whether TuneD removes the directory that an image was built from",
 }
-BOOTLOADER_OPTIONS: Final = frozenset({"grub2_cfg_file", "skip_grub_config", *_INITRD})
+BOOTLOADER_OPTIONS = frozenset({"grub2_cfg_file", "skip_grub_config", *_INITRD})
 # TuneD's name of a knob → its name below /sys/kernel/debug/sched since Linux 5.13; a sysctl of its own name before.
-_KNOBS: Final = {
+_KNOBS = {
     **{
         f"sched_{name}": name
         for name in (
@@ -33,7 +32,7 @@ _KNOBS: Final = {
         for name in ("scan_delay_ms", "scan_period_min_ms", "scan_period_max_ms", "scan_size_mb")
     },
 }
-_MOVING: Final = {
+_MOVING = {
     "isolated_cores": "it takes processes and interrupts off these CPUs, again and again while it runs: isolcpus=, "
     "a cpuset, CPUAffinity= of services and irqaffinity= do that for good",
     "default_irq_smp_affinity": "where new interrupts run: /proc/irq/default_smp_affinity",
@@ -41,7 +40,7 @@ _MOVING: Final = {
     "ps_blacklist": "it names processes that are left where they are",
     "irq_process": "it says which interrupts are moved",
 }
-_OWN: Final = ("runtime", "perf_mmap_pages", "perf_process_fork")
+_OWN = ("runtime", "perf_mmap_pages", "perf_process_fork")
 
 
 def convert_bootloader(context: Context, given: Given) -> list[ImportedSetting]:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import Final
 
 from advisor.host import Host, Missing
 from advisor.importers.records import ImportedSetting
 from advisor.importers.tuned.context import Context, Given
 
-_CPUS: Final = "/sys/devices/system/cpu"
-_STATES: Final = f"{_CPUS}/cpu0/cpuidle"
-_DYNAMIC: Final = ("load_threshold", "latency_low", "latency_high")
-_FIRST_ONLY: Final = ("force_latency", "min_perf_pct", "max_perf_pct", "no_turbo")
+_CPUS = "/sys/devices/system/cpu"
+_STATES = f"{_CPUS}/cpu0/cpuidle"
+_DYNAMIC = ("load_threshold", "latency_low", "latency_high")
+_FIRST_ONLY = ("force_latency", "min_perf_pct", "max_perf_pct", "no_turbo")
 # The kernel's numbers for the words of its energy_perf_bias files (arch/x86/kernel/cpu/intel_epb.c).
-_BIAS: Final = {"performance": 0, "balance-performance": 4, "normal": 6, "balance-power": 8, "power": 15}
-_OLD_BIAS: Final = {"powersave": 15}
-OPTIONS: Final = frozenset(
+_BIAS = {"performance": 0, "balance-performance": 4, "normal": 6, "balance-power": 8, "power": 15}
+_OLD_BIAS = {"powersave": 15}
+OPTIONS = frozenset(
     {*_DYNAMIC, *_FIRST_ONLY, "governor", "sampling_down_factor", "energy_perf_bias"}
     | {"pm_qos_resume_latency_us", "energy_performance_preference", "boost"}
 )

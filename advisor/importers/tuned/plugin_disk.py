@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from advisor.facts.disks import kind_of
 from advisor.host import Host
@@ -15,11 +14,9 @@ from advisor.importers.tuned.instances import rules_of
 from advisor.importers.tuned.operators import can_compare, parse_assignment
 from advisor.profiles.profile import FieldSense, ForEach, Only
 
-OPTIONS: Final = frozenset(
-    {"dynamic", "elevator", "apm", "spindown", "readahead", "readahead_multiply", "scheduler_quantum"}
-)
-_ARRAYS: Final = lazy_regex(r"(md|dm)")
-_DISKS: Final = lazy_regex(r"(sd|hd|vd|xvd|nvme|mmcblk|dasd|pmem|loop|zram|nbd|rbd|sr|fd)")
+OPTIONS = frozenset({"dynamic", "elevator", "apm", "spindown", "readahead", "readahead_multiply", "scheduler_quantum"})
+_ARRAYS = lazy_regex(r"(md|dm)")
+_DISKS = lazy_regex(r"(sd|hd|vd|xvd|nvme|mmcblk|dasd|pmem|loop|zram|nbd|rbd|sr|fd)")
 
 
 def convert_disk(context: Context, given: Given) -> list[ImportedSetting]:

@@ -6,7 +6,6 @@ import os.path
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Final
 
 from advisor.host import Host
 from advisor.host.numbers import whole_number
@@ -15,17 +14,17 @@ from advisor.importers.records import ImportedSetting
 from advisor.importers.tuned.context import Context, Given
 from advisor.importers.tuned.versions import PERCENT_OF_DIRTY, show_version
 
-_HUGE_PAGES: Final = "/sys/kernel/mm/transparent_hugepage/"
-_OF_QUEUE: Final = lazy_regex(r"/sys/block/([^/*?\[]+)/queue/([a-z_]+)")
-DIRTY_OPTIONS: Final = {
+_HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/"
+_OF_QUEUE = lazy_regex(r"/sys/block/([^/*?\[]+)/queue/([a-z_]+)")
+DIRTY_OPTIONS = {
     f"dirty_{which}{unit}": f"dirty_{which}{other}"
     for which in ("", "background_")
     for unit, other in (("bytes", "ratio"), ("ratio", "bytes"))
 }
 """Options of ``[vm]`` since TuneD 2.25, each with the one that the kernel zeroes when it is set."""
-_WORDS: Final = ("always", "never", "madvise")
-_MAX_MATCHES: Final = 4096
-_TWO_PAGES: Final = 2 * 4096  # Of the smallest page that Linux has; larger ones are met by the kernel's own check.
+_WORDS = ("always", "never", "madvise")
+_MAX_MATCHES = 4096
+_TWO_PAGES = 2 * 4096  # Of the smallest page that Linux has; larger ones are met by the kernel's own check.
 
 
 def convert_sysfs(context: Context, given: Given) -> list[ImportedSetting]:

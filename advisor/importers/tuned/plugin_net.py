@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Final
 
 from advisor.facts.writers.commands import FEATURES
 from advisor.host import Missing
@@ -15,7 +14,7 @@ from advisor.importers.tuned.instances import rules_of
 from advisor.importers.tuned.operators import can_compare, parse_assignment
 from advisor.profiles.profile import FieldSense, Only
 
-_COALESCE: Final = frozenset(
+_COALESCE = frozenset(
     {
         *("adaptive-rx", "adaptive-tx", "rx-usecs", "rx-frames", "rx-usecs-irq", "rx-frames-irq"),
         *("tx-usecs", "tx-frames", "tx-usecs-irq", "tx-frames-irq", "stats-block-usecs", "sample-interval"),
@@ -24,16 +23,14 @@ _COALESCE: Final = frozenset(
     }
 )
 # Group of TuneD → the keys that it knows, and the first word of our id.
-_GROUPS: Final[Mapping[str, tuple[frozenset[str], str]]] = {
+_GROUPS: Mapping[str, tuple[frozenset[str], str]] = {
     "coalesce": (_COALESCE, "coalesce"),
     "pause": (frozenset({"autoneg", "rx", "tx"}), "pause"),
     "ring": (frozenset({"rx", "rx-mini", "rx-jumbo", "tx"}), "ring"),
     "channels": (frozenset({"rx", "tx", "other", "combined"}), "channels"),
 }
-_NUMBER: Final = lazy_regex(r"\d{1,9}", re.ASCII)
-OPTIONS: Final = frozenset(
-    {"dynamic", "wake_on_lan", "nf_conntrack_hashsize", "features", "txqueuelen", "mtu", *_GROUPS}
-)
+_NUMBER = lazy_regex(r"\d{1,9}", re.ASCII)
+OPTIONS = frozenset({"dynamic", "wake_on_lan", "nf_conntrack_hashsize", "features", "txqueuelen", "mtu", *_GROUPS})
 
 
 def convert_net(context: Context, given: Given) -> list[ImportedSetting]:

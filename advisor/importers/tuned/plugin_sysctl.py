@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from advisor.facts.settings.value import refusal
 from advisor.facts.sysctl_files import key_path
 from advisor.facts.tuned.reapplied import dotted_key
@@ -14,7 +12,7 @@ from advisor.importers.records import ImportedSetting
 from advisor.importers.tuned.context import Context, Given
 from advisor.importers.tuned.operators import can_compare, parse_assignment, strip_quotes
 
-_DEPRECATED: Final = ("base_reachable_time", "retrans_time")
+_DEPRECATED = ("base_reachable_time", "retrans_time")
 
 
 def convert_sysctl(context: Context, given: Given) -> list[ImportedSetting]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from advisor.importers.tuned import plugin_boot, plugin_cpu, plugin_disk, plugin_files, plugin_net
 from advisor.importers.tuned.context import Converter
@@ -21,7 +21,7 @@ class Plugin(NamedTuple):
         return self.options is None or option in self.options or self.also(option)
 
 
-_SCHEDULER: Final = frozenset(
+_SCHEDULER = frozenset(
     {
         *("isolated_cores", "cgroup_mount_point", "cgroup_mount_point_init", "cgroup_groups_init"),
         *("cgroup_for_isolated_cores", "cgroup_ps_blacklist", "ps_whitelist", "ps_blacklist", "irq_process"),
@@ -32,7 +32,7 @@ _SCHEDULER: Final = frozenset(
         *("numa_balancing_scan_period_max_ms", "numa_balancing_scan_size_mb"),
     }
 )
-PLUGINS: Final[Mapping[str, Plugin]] = {
+PLUGINS: Mapping[str, Plugin] = {
     "sysctl": Plugin(convert_sysctl),
     "sysfs": Plugin(plugin_files.convert_sysfs),
     "vm": Plugin(
@@ -67,7 +67,7 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     "uncore": Plugin(plugin_files.convert_uncore, frozenset({"max_freq_khz", "min_freq_khz", "max_freq_delta_khz"})),
 }
 # Known by name, and steered while TuneD runs or by a tool of its own: nothing that one value could stand for.
-STEERED: Final = {
+STEERED = {
     "irq": "where interrupts run, one after the other, as irq:N:affinity does",
     "intel_sst": "Intel's Speed Select is set with intel-speed-select, package by package",
 }

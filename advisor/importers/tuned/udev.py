@@ -6,12 +6,11 @@ TuneD joins ``KEY=VALUE`` lines, sorted by key, of what pyudev shows: the kernel
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.host import Host, Missing
 
-DATABASE: Final = "/run/udev/data"
-_CLASSES: Final[Mapping[str, tuple[str, str]]] = {
+DATABASE = "/run/udev/data"
+_CLASSES: Mapping[str, tuple[str, str]] = {
     "disk": ("/sys/class/block", "b"),
     "net": ("/sys/class/net", "n"),
     "cpu": ("/sys/bus/cpu/devices", "+cpu:"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from advisor.errors import UsageError
 from advisor.facts.tuned.places import package_version, python_packages
@@ -13,10 +12,10 @@ from advisor.host.patterns import lazy_regex
 TunedVersion = tuple[int, ...]
 """(2, 25, 1); of an installed package without what the distribution adds."""
 
-OLDEST: Final[TunedVersion] = (2, 19)
-NEWEST: Final[TunedVersion] = (2, 28)
+OLDEST: TunedVersion = (2, 19)
+NEWEST: TunedVersion = (2, 28)
 # Options that 2.19 had stand in the table of plugins alone; none has gone since.
-_OPTIONS: Final[Mapping[tuple[str, str], TunedVersion]] = {
+_OPTIONS: Mapping[tuple[str, str], TunedVersion] = {
     ("cpu", "energy_performance_preference"): (2, 20),
     ("cpu", "pm_qos_resume_latency_us"): (2, 20),
     ("scheduler", "irq_process"): (2, 22),
@@ -29,12 +28,12 @@ _OPTIONS: Final[Mapping[tuple[str, str], TunedVersion]] = {
     ("vm", "dirty_background_ratio"): (2, 25),
     ("scheduler", "kthread_process"): (2, 25, 1),
 }
-_PLUGINS: Final[Mapping[str, TunedVersion]] = {"acpi": (2, 22), "uncore": (2, 22, 1), "irq": (2, 23)}
-PERCENT_OF_DIRTY: Final[TunedVersion] = (2, 26)
+_PLUGINS: Mapping[str, TunedVersion] = {"acpi": (2, 22), "uncore": (2, 22, 1), "irq": (2, 23)}
+PERCENT_OF_DIRTY: TunedVersion = (2, 26)
 """``dirty_bytes=40%``."""
 
-_VERSION: Final = lazy_regex(r"(?:[0-9]{1,3}:)?([0-9]{1,4}(?:\.[0-9]{1,4}){1,2})(?:[-~+].*)?")
-_IN_SOURCE: Final = lazy_regex(r"TUNED_VERSION_(?:MAJOR|MINOR|PATCH) *= *([0-9]{1,4})")
+_VERSION = lazy_regex(r"(?:[0-9]{1,3}:)?([0-9]{1,4}(?:\.[0-9]{1,4}){1,2})(?:[-~+].*)?")
+_IN_SOURCE = lazy_regex(r"TUNED_VERSION_(?:MAJOR|MINOR|PATCH) *= *([0-9]{1,4})")
 
 
 def parse_tuned_version(text: str) -> TunedVersion:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -12,12 +12,12 @@ from advisor.profiles.profile import Profile
 from advisor.report.schemas.documents import DOCUMENTS, ERROR_DOCUMENT
 from advisor.report.schemas.records import record
 
-ERROR: Final = "advisor.error/1"
-PROFILE_FILE: Final = "advisor.profile-file/1"
-_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-_EDITORS_DIALECT: Final = "http://json-schema.org/draft-07/schema#"
+ERROR = "advisor.error/1"
+PROFILE_FILE = "advisor.profile-file/1"
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_EDITORS_DIALECT = "http://json-schema.org/draft-07/schema#"
 
-SCHEMA_NAMES: Final = tuple(sorted((*DOCUMENTS, ERROR, PROFILE_FILE)))
+SCHEMA_NAMES = tuple(sorted((*DOCUMENTS, ERROR, PROFILE_FILE)))
 
 
 def short_name(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -36,9 +36,9 @@ from advisor.transaction.journal import Damaged
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.verify import Drift
 
-_FINGERPRINT: Final = msgspec.Meta(pattern="^[0-9a-f]{64}$")
+_FINGERPRINT = msgspec.Meta(pattern="^[0-9a-f]{64}$")
 
-_PLANNED: Final = [("fingerprint", str), ("would_report", tuple[str, ...]), *fields_of(Plan)]
+_PLANNED = [("fingerprint", str), ("would_report", tuple[str, ...]), *fields_of(Plan)]
 _JUDGED = record(
     "Judged",
     [("rules", int), ("of", int), ("unread", tuple[str, ...])],
@@ -110,7 +110,7 @@ _ERROR = msgspec.defstruct(
         ("items", tuple[_ITEM, ...], ()),  # type: ignore[valid-type]
     ],
 )
-ERROR_DOCUMENT: Final = record("ErrorDocument", [("error", _ERROR)])
+ERROR_DOCUMENT = record("ErrorDocument", [("error", _ERROR)])
 """What any command prints under ``--json`` in place of its own document."""
 
 _PLAN = record("PlanDocument", [("schema", str), *_PLANNED], "As of advisor plan --json.")
@@ -170,7 +170,7 @@ _AGENT_WORDS = record(
 _TOOL = Literal["scan", "why", "limits", "explain", "plan", "status", "verify", "apply", "rollback"]
 _BINDS = record("Binds", fields_of(BindingCause, "explains"), BindingCause.__doc__ or "")
 
-DOCUMENTS: Final[dict[str, Fields]] = {
+DOCUMENTS: dict[str, Fields] = {
     "advisor.scan/1": [
         ("scanned_at", str | None),
         ("captured_at", str | None),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, get_args
+from typing import Any, Literal, get_args
 
 from advisor.exporters import SkippedSetting
 from advisor.fleet.compare.comparison import HostComparison, HostLine
@@ -101,7 +101,7 @@ _OUTLIER = record("FleetOutlier", [*fields_of(Outlier), ("title", str), ("comman
 _WHY_HOST = record("ObservedHost", [("name", str), ("why", dict[str, Any])], "A host; ``why`` is advisor.why/1.")
 _SOURCE = record("ImportableSource", [("source", str), ("file", str)])
 
-FLEET_DOCUMENTS: Final[dict[str, Fields]] = {
+FLEET_DOCUMENTS: dict[str, Fields] = {
     "advisor.fleet-scan/1": [
         ("hosts", tuple[_SCANNED, ...]),  # type: ignore[valid-type]
         ("findings", tuple[_RULE, ...]),  # type: ignore[valid-type]

@@ -16,7 +16,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import IO, NamedTuple
 
 import msgspec
 
@@ -47,14 +47,14 @@ from advisor.snapshot.remote.store import captured_status
 from advisor.snapshot.remote.stream import Stream, read_stream
 from advisor.snapshot.spans import SPAN
 
-PHASE_SECONDS: Final = 90
-MAX_TREE_BYTES: Final = 256 << 20
-MAX_MEMBERS: Final = 400_000
+PHASE_SECONDS = 90
+MAX_TREE_BYTES = 256 << 20
+MAX_MEMBERS = 400_000
 
-_ABSENT: Final = ("No such file or directory", "Not a directory", "No such device", "No such device or address")
-_GLOB: Final = lazy_regex(r"[*?\[]")
-_JOURNAL: Final = lazy_regex(rf"{wanted.TRANSACTIONS}/[^/]+/journal", re.DOTALL)
-_ANSWER: Final = lazy_regex(r"/commands/([a-z][0-9]+)\.(argv|out|err|rc|astray)")
+_ABSENT = ("No such file or directory", "Not a directory", "No such device", "No such device or address")
+_GLOB = lazy_regex(r"[*?\[]")
+_JOURNAL = lazy_regex(rf"{wanted.TRANSACTIONS}/[^/]+/journal", re.DOTALL)
+_ANSWER = lazy_regex(r"/commands/([a-z][0-9]+)\.(argv|out|err|rc|astray)")
 
 
 class RemoteCapture(msgspec.Struct, frozen=True):

@@ -7,15 +7,15 @@ between quotes whatever it holds, and names none where reading fails.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from advisor.host.patterns import lazy_regex
 
-_PATHLESS: Final = lazy_regex(r"(?m)^cp: read error: ([A-Z][^\n]*)$")
-_REASON: Final = lazy_regex(r"(?: to [^\n]*?| for reading)?: ([A-Z][^:'\n]*)")
-_PLAIN: Final = lazy_regex(r"[`'](\./[^\n]*?)'(?: to [^\n]*?| for reading)?: ([A-Z][^:'\n]*)")
-_ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-MAX_BYTES: Final = 4 << 20
+_PATHLESS = lazy_regex(r"(?m)^cp: read error: ([A-Z][^\n]*)$")
+_REASON = lazy_regex(r"(?: to [^\n]*?| for reading)?: ([A-Z][^:'\n]*)")
+_PLAIN = lazy_regex(r"[`'](\./[^\n]*?)'(?: to [^\n]*?| for reading)?: ([A-Z][^:'\n]*)")
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+MAX_BYTES = 4 << 20
 
 
 class CopyErrors(NamedTuple):

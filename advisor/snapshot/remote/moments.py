@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import Final
 
 from advisor.host import Completed, Host, MemoryFiles, Missing, lazy_regex
 from advisor.observe.series import take_sample
@@ -15,8 +14,8 @@ from advisor.snapshot.remote.replayed import CapturedCommands
 
 Answers = Mapping[tuple[str, ...], Completed | Missing]
 
-_TIME: Final = lazy_regex(r"/span/([0-9]{1,4})\.time", re.ASCII)
-_UPTIME: Final = lazy_regex(r"[0-9]{1,12}(?:\.[0-9]{1,6})?", re.ASCII)
+_TIME = lazy_regex(r"/span/([0-9]{1,4})\.time", re.ASCII)
+_UPTIME = lazy_regex(r"[0-9]{1,12}(?:\.[0-9]{1,6})?", re.ASCII)
 
 
 def read_moments(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 from advisor.facts.ethtool_text import PARSERS, kernel_feature_names, parse_ethtool_features
 from advisor.facts.filesystems import parse_block_sizes
@@ -14,11 +13,11 @@ from advisor.host.ethtool import UNSUPPORTED, Answer
 
 Answers = Mapping[tuple[str, ...], "Completed | Missing"]
 
-_SHOW: Final = ("systemctl", "show")
-_UNITS: Final = (*_SHOW, "--no-pager")
-_STAT: Final = ("stat", "--file-system", "--format=%S %n", "--")
-_DRIVER: Final = frozenset({"driver", "version", "firmware", "bus"})
-_LINE: Final = lazy_regex(r"[ \t]*([^:\n]+): (on|off)(?: \[(fixed|requested on|requested off)[^\n]*)?[^\n]*")
+_SHOW = ("systemctl", "show")
+_UNITS = (*_SHOW, "--no-pager")
+_STAT = ("stat", "--file-system", "--format=%S %n", "--")
+_DRIVER = frozenset({"driver", "version", "firmware", "bus"})
+_LINE = lazy_regex(r"[ \t]*([^:\n]+): (on|off)(?: \[(fixed|requested on|requested off)[^\n]*)?[^\n]*")
 
 
 class CapturedCommands:

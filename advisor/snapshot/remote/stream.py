@@ -11,26 +11,26 @@ import binascii
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import IO, NamedTuple
 
 from advisor.errors import InvalidInputError
 from advisor.host.input_files import open_given
 from advisor.host.patterns import lazy_regex
 
-MAGIC: Final = "advisor-capture"
-VERSION: Final = 1
-MAX_BANNER_BYTES: Final = 64 << 10
-MAX_HEADER_LINES: Final = 64
-MAX_LINE_BYTES: Final = 8192
-MAX_STREAM_BYTES: Final = 128 << 20
+MAGIC = "advisor-capture"
+VERSION = 1
+MAX_BANNER_BYTES = 64 << 10
+MAX_HEADER_LINES = 64
+MAX_LINE_BYTES = 8192
+MAX_STREAM_BYTES = 128 << 20
 
-_FIRST: Final = lazy_regex(rb"advisor-capture ([0-9]{1,4})\n")
-_ANYWHERE: Final = lazy_regex(rb"(?m)^advisor-capture [0-9]{1,4}\r?$")
-_ARCHIVES: Final = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0")
-_END: Final = lazy_regex(rb"end ([0-9]{1,12}) ([0-9]{1,10})\n")
-_HEADER: Final = lazy_regex(rb"([a-z][a-z-]{0,30}) ([^\n]*)\n")
-_BODY: Final = lazy_regex(rb"[A-Za-z0-9+/]+={0,2}\n")
-_REVERSED: Final = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+_FIRST = lazy_regex(rb"advisor-capture ([0-9]{1,4})\n")
+_ANYWHERE = lazy_regex(rb"(?m)^advisor-capture [0-9]{1,4}\r?$")
+_ARCHIVES = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0")
+_END = lazy_regex(rb"end ([0-9]{1,12}) ([0-9]{1,10})\n")
+_HEADER = lazy_regex(rb"([a-z][a-z-]{0,30}) ([^\n]*)\n")
+_BODY = lazy_regex(rb"[A-Za-z0-9+/]+={0,2}\n")
+_REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
 class Stream(NamedTuple):

@@ -9,7 +9,6 @@ Never here: keys and certificates, shadow files, the arguments and environment o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from advisor.facts.controllers import SHOW, SHOW_VOLUMES, SSACLI, STORCLI
 from advisor.facts.disks import QUEUE_ATTRIBUTES
@@ -35,23 +34,21 @@ from advisor.tunables import all_kinds
 
 Names = tuple[str, ...]
 Argv = tuple[str, ...]
-MAX_LINKS: Final = 128
-MAX_FILE_BYTES: Final = 8 << 20
-MAX_TOTAL_KB: Final = 192 << 10
+MAX_LINKS = 128
+MAX_FILE_BYTES = 8 << 20
+MAX_TOTAL_KB = 192 << 10
 
 
 def _words(*texts: str) -> Names:
     return tuple(word for text in texts for word in text.split())
 
 
-_DMI: Final = _words("sys_vendor product_name board_vendor bios_vendor bios_version chassis_asset_tag product_uuid")
-_CPUSET: Final = _words(
+_DMI = _words("sys_vendor product_name board_vendor bios_vendor bios_version chassis_asset_tag product_uuid")
+_CPUSET = _words(
     "cpuset.cpus.effective cpuset.mems.effective cpuset.effective_cpus cpuset.effective_mems cpuset.cpus cpuset.mems",
     "cpus mems",
 )
-_NETWORKD: Final = _words(
-    "/etc/systemd/network /run/systemd/network /usr/local/lib/systemd/network /usr/lib/systemd/network"
-)
+_NETWORKD = _words("/etc/systemd/network /run/systemd/network /usr/local/lib/systemd/network /usr/lib/systemd/network")
 
 
 def _merge_directories(listed: Iterable[tuple[str, Names]]) -> Iterator[tuple[str, Names]]:
@@ -64,11 +61,11 @@ def _merge_directories(listed: Iterable[tuple[str, Names]]) -> Iterator[tuple[st
             yield directory, fresh
 
 
-_CAPTURES: Final = tuple(kind.capture for kind in all_kinds() if kind.capture is not None)
+_CAPTURES = tuple(kind.capture for kind in all_kinds() if kind.capture is not None)
 """What plans for each kind of tunable read; what the facts read is listed in this file."""
 
-_OF_WRITERS: Final = (*RC_LOCAL, *CRON_FILES, *HOOK_FILES, *CONFIGURATIONS)
-_BY_FACTS: Final[tuple[tuple[str, Names], ...]] = (
+_OF_WRITERS = (*RC_LOCAL, *CRON_FILES, *HOOK_FILES, *CONFIGURATIONS)
+_BY_FACTS: tuple[tuple[str, Names], ...] = (
     ("/proc", _words("cmdline cpuinfo mdstat meminfo modules mounts swaps sysinfo uptime version vmstat")),
     ("/proc/self", _words("auxv cgroup cpuset mountinfo mounts status")),
     ("/proc/1", _words("mountinfo")),
@@ -202,12 +199,12 @@ _BY_FACTS: Final[tuple[tuple[str, Names], ...]] = (
     ("/opt/irissys", _words("iris.cpf")),
     ("/opt/iris", _words("iris.cpf")),
 )
-ATTRIBUTES: Final[tuple[tuple[str, Names], ...]] = tuple(
+ATTRIBUTES: tuple[tuple[str, Names], ...] = tuple(
     _merge_directories((*_BY_FACTS, *(one for each in _CAPTURES for one in each.files)))
 )
 """Directories, and the files in them whose content is taken."""
 
-LISTED: Final[Names] = _words(
+LISTED: Names = _words(
     "/run /sys/block /sys/block/* /sys/block/*/holders /sys/block/*/slaves /sys/block/*/*/holders /sys/block/*/md",
     "/sys/class/block /sys/dev/block /sys/block/*/device /sys/block/*/device/hwmon",
     "/sys/bus/pci/devices /sys/bus/pci/devices/*/msi_irqs",
@@ -229,7 +226,7 @@ LISTED: Final[Names] = _words(
 )
 """Directories of which the names are taken."""
 
-MARKED: Final[Names] = _words(
+MARKED: Names = _words(
     "/proc/irq /sys/kernel/irq /sys/kernel/debug/irq/irqs /sys/module/llt /sys/module/vxio /etc/vx/volboot",
     "/run/.containerenv /run/secrets/kubernetes.io/serviceaccount",
     "/run/systemd/system /run/systemd/generator/netplan.stamp /run/udev/control /run/udev/data",
@@ -246,7 +243,7 @@ MARKED: Final[Names] = _words(
 )
 """What is only looked for."""
 
-CONFIGURATION: Final[tuple[tuple[str, Names], ...]] = (
+CONFIGURATION: tuple[tuple[str, Names], ...] = (
     *(
         (place, ("*.conf",))
         for place in _words("/etc/sysctl.d /run/sysctl.d /usr/local/lib/sysctl.d /usr/lib/sysctl.d")
@@ -291,8 +288,8 @@ CONFIGURATION: Final[tuple[tuple[str, Names], ...]] = (
 )
 """Directories whose names are taken, and the content of the files that fit."""
 
-TRANSACTIONS: Final = "/var/lib/advisor/transactions"
-TRANSACTION_FILES: Final = _words("journal pending taken reverting deadline outcome boot put-back")
+TRANSACTIONS = "/var/lib/advisor/transactions"
+TRANSACTION_FILES = _words("journal pending taken reverting deadline outcome boot put-back")
 
 
 def wanted_sysctls() -> tuple[tuple[str, Names], ...]:
@@ -304,14 +301,14 @@ def wanted_sysctls() -> tuple[tuple[str, Names], ...]:
     return tuple((directory, tuple(names)) for directory, names in sorted(found.items()))
 
 
-EACH_MOMENT: Final[Names] = _words(
+EACH_MOMENT: Names = _words(
     "/proc/diskstats /proc/stat /proc/pressure/* /proc/vmstat /proc/meminfo",
     "/proc/net/dev /proc/net/snmp /proc/net/netstat /proc/net/sockstat /proc/net/softnet_stat",
     "/sys/block/*/inflight /sys/block/*/stat",
 )
 """Patterns of the counters that each sample of a span holds, as `advisor.observe.series` reads them."""
 
-AT_THE_ENDS: Final[Names] = _words(
+AT_THE_ENDS: Names = _words(
     "/proc/interrupts /proc/net/stat/nf_conntrack /proc/net/stat/arp_cache /proc/net/stat/ndisc_cache",
     "/proc/net/snmp6 /proc/net/sockstat6 /proc/sys/net/ipv4/ip_local_port_range",
     "/proc/sys/net/ipv4/neigh/default/gc_thresh3 /proc/sys/net/ipv6/neigh/default/gc_thresh3",
@@ -330,7 +327,7 @@ AT_THE_ENDS: Final[Names] = _words(
 )
 """Patterns of those that only the first and the last sample hold."""
 
-CGROUP_FILES: Final[Names] = _words(
+CGROUP_FILES: Names = _words(
     "cgroup.controllers cpu.stat cpu.max memory.events memory.current memory.high memory.max",
     "io.stat io.max io.pressure cpu.pressure memory.pressure",
     "io.cost.qos io.cost.model io.latency io.weight io.bfq.weight",
@@ -338,12 +335,12 @@ CGROUP_FILES: Final[Names] = _words(
     "blkio.throttle.* pids.events pids.current pids.max",
 )
 """Of each control group, at the ends as well."""
-MOST_MOMENTS: Final = 30
+MOST_MOMENTS = 30
 
-SECONDS: Final = 10
-CONTROLLER_SECONDS: Final = 20
+SECONDS = 10
+CONTROLLER_SECONDS = 20
 
-NETWORK_COMMANDS: Final[tuple[Argv, ...]] = (
+NETWORK_COMMANDS: tuple[Argv, ...] = (
     IP_JSON,
     IP_TEXT,
     ("ip", "-o", "-4", "addr", "show"),
@@ -353,7 +350,7 @@ NETWORK_COMMANDS: Final[tuple[Argv, ...]] = (
     STATUS_QUERY,
     NODE_QUERY,
 )
-LINK_COMMANDS: Final[tuple[Argv, ...]] = (
+LINK_COMMANDS: tuple[Argv, ...] = (
     ("ip", "-o", "address", "show", "dev", "{link}", "permanent"),
     ("ip", "-o", "-4", "route", "show", "table", "all", "dev", "{link}"),
     ("ip", "-o", "-6", "route", "show", "table", "all", "dev", "{link}"),
@@ -361,21 +358,18 @@ LINK_COMMANDS: Final[tuple[Argv, ...]] = (
     *(argv for each in _CAPTURES for argv in each.link_commands),
 )
 """For each link but the loopback one."""
-PORT_COMMANDS: Final[tuple[Argv, ...]] = (
-    ("ethtool", "{link}"),
-    *(argv for each in _CAPTURES for argv in each.port_commands),
-)
+PORT_COMMANDS: tuple[Argv, ...] = (("ethtool", "{link}"), *(argv for each in _CAPTURES for argv in each.port_commands))
 """For each link with a device."""
-STORAGE_COMMANDS: Final[tuple[Argv, ...]] = (VXPRINT, LIST_NATIVE, PATHS, DMP_PATHS, DISK_LIST)
-ROOT_COMMANDS: Final[tuple[Argv, ...]] = (
+STORAGE_COMMANDS: tuple[Argv, ...] = (VXPRINT, LIST_NATIVE, PATHS, DMP_PATHS, DISK_LIST)
+ROOT_COMMANDS: tuple[Argv, ...] = (
     *(TABLE, STATUS, DMIDECODE),
     *(argv for each in _CAPTURES for argv in each.root_commands),
 )
-CONTROLLER_COMMANDS: Final[tuple[Argv, ...]] = (
+CONTROLLER_COMMANDS: tuple[Argv, ...] = (
     *((program, *words) for program in STORCLI for words in (SHOW, SHOW_VOLUMES)),
     SSACLI,
 )
-SYSTEM_COMMANDS: Final[tuple[Argv, ...]] = (
+SYSTEM_COMMANDS: tuple[Argv, ...] = (
     ("uname", "-m"),
     DF,
     ZPOOL,
@@ -383,7 +377,7 @@ SYSTEM_COMMANDS: Final[tuple[Argv, ...]] = (
     VERSION,
     *(argv for each in _CAPTURES for argv in each.system_commands),
 )
-UNIT_PROPERTIES: Final = (
+UNIT_PROPERTIES = (
     *_words("Id LoadState MainPID WorkingDirectory RequiresMountsFor ReadWritePaths"),
     *(name for each in _CAPTURES for name in each.unit_properties),
 )
