@@ -15,11 +15,13 @@ _NO_DEVICES = frozenset({"version", "renderer", "openvswitch"})
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """A definition in one file: its type (``ethernets``, ``bonds`` …), and whether it sets an MTU there."""
+    """A definition in one file: its type (``ethernets``, ``bonds`` …), and the MTU that it sets in a line there, if
+    any."""
 
     kind: str
     path: str
-    sets_mtu: bool
+    mtu: str | None
+    line: int | None
 
 
 def list_files(host: Host) -> tuple[str, ...]:
@@ -57,10 +59,10 @@ def _in_file(content: bytes, identity: str, path: str) -> list[Definition] | Mis
     if network is None or as_mapping(network) is None:
         return []
     kinds = ((kind, child(node, identity)) for kind, node in pairs(network) if kind not in _NO_DEVICES)
+    found = [(kind, as_scalar(child(node, "mtu"))) for kind, node in kinds if node and _OF_DEVICES.fullmatch(kind)]
     return [
-        Definition(kind, path, as_scalar(child(node, "mtu")) is not None)
-        for kind, node in kinds
-        if node is not None and _OF_DEVICES.fullmatch(kind)
+        Definition(kind, path, mtu.value if mtu else None, mtu.start_mark.line + 1 if mtu else None)
+        for kind, mtu in found
     ]
 
 

@@ -148,7 +148,7 @@ def _netplan_path(host: Host, kind: str, identity: str) -> str | Missing:
     if isinstance(definitions, Missing):
         return definitions
     found = [one for one in definitions if one.kind == kind]
-    setting = [one for one in found if one.sets_mtu]
+    setting = [one for one in found if one.mtu is not None]
     own = _NETPLAN_FILE.rpartition("/")[2]
     if kind in _PHYSICAL and not (setting and setting[-1].path.rpartition("/")[2] > own):
         hiding = next((path for path in list_files(host) if path.endswith(f"/{own}")), _NETPLAN_FILE)

@@ -9,13 +9,12 @@ google_optimize_local_ssd) and guest-agent (instance_setup.go), amazon-ec2-net-u
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 from advisor.facts.ini_text import parse_settings
 from advisor.facts.link_claim import is_stopped
 from advisor.facts.owners import GOOGLE_CONFIG, OFF, SETTING, is_switched_off
-from advisor.facts.writers.programs import is_running
 from advisor.facts.writers.record import Place, Writer
 from advisor.host import Host, Missing, is_count
 
@@ -27,17 +26,6 @@ _LOCAL_SSD = ("scheduler", "add_random", "nr_requests", "rotational", "rq_affini
 _NO_TIMEOUT = 2147483640
 """From this number on a request is never given up: the kernel turns it into its longest time."""
 _NET = "/sys/class/net"
-
-
-def _fixed(program: str, units: tuple[str, ...], places: tuple[tuple[str, str | None], ...], key: str = "") -> _Read:
-    """A program that sets the same wherever it is installed and not known to be stopped."""
-
-    def read(host: Host) -> Iterator[Place]:
-        is_off = all(is_stopped(host, unit) for unit in units) if units else False
-        if host.exists(program) and not is_off and not (key and is_switched_off(host, key)):
-            yield from (Place(tunable, value) for tunable, value in places)
-
-    return read
 
 
 def _azure_agent(host: Host) -> Iterator[Place]:
@@ -96,16 +84,8 @@ def _oracle_rdma(host: Host) -> Iterator[Place]:
                 yield Place(f"link:{link}:mtu", None)
 
 
-def _power_profiles(host: Host) -> Iterator[Place]:
-    if is_running(host, "power-profiles-daemon.service"):
-        yield from (Place(tunable, None) for tunable in ("cpufreq:*", "intel_pstate:*"))
-
-
-_Read = Callable[[Host], Iterator[Place]]
 _LEAVES = f"= false in the section [InstanceSetup] of {GOOGLE_CONFIG} leaves these as they are set"
 _RUNTIME = "no file of advisor's is read after it: apply this without --runtime-only, or change the rule"
-_GUEST_AGENT = ("google-guest-agent.service", "google-guest-agent-manager.service")
-_QUEUES = (("irq:*:affinity", None), ("link:*:channels.*", None), ("link:*:xps.*", None))
 BEFORE_UDEV = (
     Writer(
         "azure-vm-utils",
@@ -138,21 +118,7 @@ AGENTS = (
         "set OS.RootDeviceScsiTimeout there to that many seconds, or comment it out, and restart the agent",
         True,
     ),
-    Writer(
-        "google_guest_agent",
-        "when it starts",
-        _fixed("/usr/bin/google_guest_agent", _GUEST_AGENT, (("block:*:scheduler", "none"),)),
-        "the last one to write counts",
-        True,
-    ),
     Writer("google_optimize_local_ssd", "when its agent starts", _local_ssds, f"optimize_local_ssd {_LEAVES}", True),
-    Writer(
-        "google_set_multiqueue",
-        "at boot and whenever its agent starts",
-        _fixed("/usr/bin/google_set_multiqueue", (), _QUEUES, "set_multiqueue"),
-        f"set_multiqueue {_LEAVES}",
-        True,
-    ),
     Writer(
         "ocid",
         "for secondary VNICs, after each boot for instance",
@@ -161,24 +127,10 @@ AGENTS = (
         True,
     ),
     Writer(
-        "oci-kvm-config",
-        "at boot, for each virtual function of a port",
-        _fixed("/usr/libexec/oci-kvm-config.sh", ("oci-kvm-config.service",), (("link:*:mtu", "9000"),)),
-        "systemctl disable oci-kvm-config leaves them alone",
-        True,
-    ),
-    Writer(
         "oracle-cloud-agent",
         "by its plugin Compute HPC RDMA Authentication",
         _oracle_rdma,
         "leave these links to it, or disable the plugin in the instance's Oracle Cloud Agent tab",
-        True,
-    ),
-    Writer(
-        "power-profiles-daemon",
-        "when a power profile is chosen",
-        _power_profiles,
-        "systemctl disable --now power-profiles-daemon leaves them to one of the two",
         True,
     ),
 )

@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 
 from advisor.facts.ifupdown import read_stanzas
 from advisor.facts.ini_text import parse_settings
-from advisor.facts.link_claim import LinkOwner, udev_property
+from advisor.facts.link_claim import LinkOwner, link_index, udev_property
 from advisor.facts.link_owner import read_link_owner
+from advisor.facts.netplan import read_definitions
 from advisor.facts.networkd import read_network_mtu
 from advisor.facts.sysconfig import parse_assignments
 from advisor.facts.writers.commands import FEATURES, ethtool
+from advisor.facts.writers.programs import LEASES
 from advisor.facts.writers.record import Place
 from advisor.facts.writers.scripts import places_of
 from advisor.host import Host, Missing
@@ -158,8 +160,18 @@ def _in_keyfile(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
 
 
 def _in_network(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
-    said = read_network_mtu(host, str(owner.file))
-    for path in () if isinstance(said, Missing) else said.files:
+    yield from _in_network_file(host, link, str(owner.file))
+
+
+def _in_network_file(host: Host, link: str, file: str) -> Iterator[Place]:
+    said = read_network_mtu(host, file)
+    if isinstance(said, Missing):
+        return
+    if said.from_dhcp and not said.files:
+        lease = re.search(r"(?m)^MTU=([0-9]+)$", host.read_or_empty(f"{LEASES[0]}/{link_index(host, link)}"))
+        if lease:
+            yield Place("mtu", lease[1], file, _line_of(host.read_or_empty(file), "UseMTU"), "the DHCP server")
+    for path in said.files:
         text = host.read_or_empty(path)
         for section, key, value in parse_settings(text, continued=True):
             if (section, key) == ("Link", "MTUBytes"):
@@ -167,8 +179,32 @@ def _in_network(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
 
 
 def _in_netplan(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
+    kind, _, identity = owner.name.partition("/")
     if owner.profile:
         yield from _in_keyfile(host, link, owner)
+    else:
+        yield from _in_network_file(host, link, f"/run/systemd/network/10-netplan-{identity}.network")
+    defined = read_definitions(host, identity)
+    for one in () if isinstance(defined, Missing) else defined:
+        # Both renderers' files are made of these lines.
+        if one.kind == kind and one.mtu is not None:
+            yield Place("mtu", one.mtu, one.path, one.line)
+
+
+def read_leases(host: Host) -> Iterator[Place]:
+    """Yield the MTU that a DHCP server gave dhclient for links of ifupdown and of network scripts (dhclient-script(8));
+    of several leases the last counts."""
+    texts = [
+        (path, host.read_or_empty(path))
+        for place in LEASES[1:]
+        for path in (f"{place}/{name}" for name in host.names(place))
+    ]
+    for link, owner in _owners(host) if texts else ():
+        for path, text in texts if owner.manager in ("ifupdown", "network-scripts") else ():
+            for lease in text.split("lease {") if f'interface "{link}"' in text else ():
+                mtu = re.search(r"option interface-mtu ([0-9]+);", lease)
+                if mtu and f'interface "{link}"' in lease:
+                    yield Place(f"link:{link}:mtu", mtu[1], path)
 
 
 _READERS: Mapping[str, Callable[[Host, str, LinkOwner], Iterator[Place]]] = {

@@ -1,36 +1,35 @@
 """Running programs that set values when they start, and again whenever they start anew.
 
-Sources: moby, daemon/libnetwork/drivers/bridge/setup_ip_forwarding.go; kubernetes,
-pkg/kubelet/cm/container_manager_linux.go (setupKernelTunables) and cmd/kube-proxy (conntrack settings); libvirt,
-src/network/bridge_driver.c (networkEnableIPForwarding); ovs-vswitchd.conf.db(5), mtu_request; irqbalance(1).
+A program that sets the same everywhere is a section of tables/programs.ini. ``runs`` are units of which one runs,
+``has`` paths of which one is there, ``needs`` paths that have to be there too, ``stops`` units that systemd may know as
+stopped, ``off`` a switch of Google's configuration, ``config`` a file that the conditions of ``sets`` are about; the
+last part of a path may be a pattern.
+
+Sources: moby, daemon/libnetwork/drivers/bridge (setup_ip_forwarding.go, setup_bridgenetfiltering.go); kubernetes,
+pkg/kubelet/cm/container_manager_linux.go (setupKernelTunables), cmd/kube-proxy (conntrack settings) and pkg/proxy
+(route_localnet); k3s, pkg/agent/syssetup/setup.go; cilium, pkg/datapath/loader/base.go (Reinitialize); calico,
+felix/dataplane/linux/int_dataplane.go (configureKernel); containernetworking/plugins, pkg/ip/ipforward_linux.go;
+netavark, src/network/bridge.rs; lxd and incus, network/driver_bridge.go; libvirt, src/network/bridge_driver.c
+(networkEnableIPForwarding); ovs-vswitchd.conf.db(5), mtu_request; irqbalance(1).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
 
-from advisor.facts.owners import read_owners
-from advisor.facts.writers.record import Place
+from advisor.facts.link_claim import is_stopped
+from advisor.facts.owners import is_switched_off, read_owners
+from advisor.facts.sysctl_files import is_pattern
+from advisor.facts.writers.record import Place, Writer
 from advisor.host import Host
 from advisor.host.numbers import is_count
+from advisor.host.package_data import read_sections
 
-KUBELET_CONFIG = "/var/lib/kubelet/config.yaml"
-DOCKER_CONFIG = "/etc/docker/daemon.json"
 OVS_DATABASES = ("/etc/openvswitch/conf.db", "/var/lib/openvswitch/conf.db")
-CONFIGURATIONS = (*OVS_DATABASES, DOCKER_CONFIG, KUBELET_CONFIG)
-PODS = "/var/log/pods"
-CRASH_HANDLERS = ("/usr/share/apport/apport", "/usr/sbin/abrtd")
-_KUBELET = {
-    **{"vm.overcommit_memory": "1", "vm.panic_on_oom": "0", "kernel.panic": "10", "kernel.panic_on_oops": "1"},
-    **{"kernel.keys.root_maxkeys": "1000000", "kernel.keys.root_maxbytes": "25000000"},
-}
-_KNOWN = {
-    DOCKER_CONFIG: r'"(?:ip-forward|iptables|ipv6)"\s*:\s*(?:true|false)',
-    KUBELET_CONFIG: r"(?m)^protectKernelDefaults:[ \t]*(?:true|false)",
-}
-_KUBE_PROXY = ("nf_conntrack_max", "nf_conntrack_tcp_timeout_established", "nf_conntrack_tcp_timeout_close_wait")
 
 
 def is_running(host: Host, *units: str) -> bool:
@@ -42,37 +41,46 @@ def is_running(host: Host, *units: str) -> bool:
     )
 
 
-def read_docker(host: Host) -> Iterator[Place]:
-    """Yield what Docker's daemon sets for its networks."""
-    if is_running(host, "docker.service", "snap.docker.dockerd.service"):
-        config = host.read_or_empty(DOCKER_CONFIG)
-        if not re.search(r'"(ip-forward|iptables)"\s*:\s*false', config):
-            yield Place("sysctl:net.ipv4.ip_forward", "1")
-        if re.search(r'"ipv6"\s*:\s*true', config):
-            yield Place("sysctl:net.ipv6.conf.all.forwarding", "1")
+def _has(host: Host, path: str) -> bool:
+    directory, _, name = path.rpartition("/")
+    return any(fnmatchcase(one, name) for one in host.names(directory)) if is_pattern(name) else host.exists(path)
 
 
-def read_libvirt(host: Host) -> Iterator[Place]:
-    """Yield what libvirt sets for a network that forwards, with a bridge of its own."""
-    has_bridge = any(name.startswith("virbr") for name in host.names("/sys/class/net"))
-    if has_bridge and is_running(host, "libvirtd.service", "virtnetworkd.service"):
-        yield Place("sysctl:net.ipv4.ip_forward", "1")
+def _read_row(parts: Mapping[str, str], sets: Sequence[str], host: Host) -> Iterator[Place]:
+    """Yield what a program of the table sets where it runs, or is there and is not known to be stopped or switched off;
+    each of ``sets`` may have a condition on the text of its configuration."""
+    runs, has, needs, stops = (parts.get(name, "").split() for name in ("runs", "has", "needs", "stops"))
+    is_there = is_running(host, *runs) or any(_has(host, path) for path in has)
+    is_off = (stops and all(is_stopped(host, unit) for unit in stops)) or is_switched_off(host, parts.get("off", ""))
+    if not is_there or is_off or not all(_has(host, path) for path in needs):
+        return
+    text = host.read_or_empty(parts["config"]) if "config" in parts else ""
+    for line in sets:
+        words, sign, condition = (*line.split(" | "), "", "")[:3]
+        if not sign or (re.search(condition, text) is not None) is (sign == "if"):
+            for tunable, equals, value in (word.partition("=") for word in words.split()):
+                yield Place(tunable, value if equals else None)
 
 
-def read_kubelet(host: Host) -> Iterator[Place]:
-    """Yield what kubelet sets of the kernel's own behaviour, unless it only checks it."""
-    config = host.read_or_empty(KUBELET_CONFIG)
-    is_there = is_running(host, "kubelet.service", "k3s.service", "k3s-agent.service", "rke2-server.service")
-    if is_there and not re.search(r"(?m)^protectKernelDefaults:\s*true", config):
-        yield from (Place(f"sysctl:{key}", value) for key, value in _KUBELET.items())
+def _make_row(name: str, pairs: Sequence[tuple[str, str]]) -> Writer:
+    parts, sets = dict(pairs), [text for key, text in pairs if key == "sets"]
+    return Writer(name, parts["acts"], partial(_read_row, parts, sets), parts["change"], is_program=True)
 
 
-def read_kube_proxy(host: Host) -> Iterator[Place]:
-    """Yield what kube-proxy sets of connection tracking; its own configuration, which says how much, lies in a pod."""
-    pods = any("_kube-proxy-" in name for name in host.names(PODS))
-    if pods or is_running(host, "kube-proxy.service", "k3s.service", "k3s-agent.service"):
-        yield from (Place(f"sysctl:net.netfilter.{name}", None) for name in _KUBE_PROXY)
-        yield Place("sysctl:net.nf_conntrack_max", None)
+_TABLE = dict(read_sections("programs.ini"))
+PROGRAMS = tuple(_make_row(*row) for row in _TABLE.items())
+"""The programs of tables/programs.ini."""
+_KNOWN = {
+    path: [text.split(" | ")[2] for key, text in pairs if key == "sets" and " | " in text]
+    for pairs in _TABLE.values()
+    if (path := dict(pairs).get("config"))
+}
+LEASES = ("/run/systemd/netif/leases", "/var/lib/dhcp", "/var/lib/dhclient")
+"""Those of systemd-networkd, then those of dhclient."""
+_LEASE = r'(?m)^MTU=[0-9]+$|^lease \{|^[ \t]*(?:interface "[^"\n]{1,40}"|option interface-mtu [0-9]{1,9});'
+CONFIGURATIONS = (*OVS_DATABASES, *_KNOWN)
+MARKS = tuple(path for pairs in _TABLE.values() for path in dict(pairs).get("has", "").split() if not is_pattern(path))
+"""Files by which a program is recognised."""
 
 
 def read_open_vswitch(host: Host) -> Iterator[Place]:
@@ -115,12 +123,6 @@ def read_irqbalance(host: Host) -> Iterator[Place]:
         yield from (Place(f"irq:{number}:affinity", None) for number in sorted(numbers.difference(owners.banned_irqs)))
 
 
-def read_crash_handlers(host: Host) -> Iterator[Place]:
-    """Yield the key by which a collector of crashes has itself started."""
-    if any(map(host.exists, CRASH_HANDLERS)):
-        yield Place("sysctl:kernel.core_pattern", None)
-
-
 def read_command_line(host: Host) -> Iterator[Place]:
     """Yield what the kernel's command line sets: sysctl.KEY=VALUE, and transparent huge pages."""
     for word in host.read_or_empty("/proc/cmdline").split():
@@ -133,7 +135,7 @@ def read_command_line(host: Host) -> Iterator[Place]:
 
 def only_known_keys(path: str, text: str) -> str:
     """Return of a program's configuration what is read here, and nothing else: it may hold passwords."""
-    if path in _KNOWN:
-        return ",\n".join(re.findall(_KNOWN[path], text)).join(("{", "}") if path == DOCKER_CONFIG else ("", ""))
+    if patterns := [_LEASE] if path.startswith(LEASES) else _KNOWN.get(path):
+        return "".join(f"{found[0]}\n" for pattern in patterns for found in re.finditer(pattern, text))
     rows = {str(number): row for number, row in enumerate(ovs_ports(text))}
     return json.dumps({"Interface": rows}) if rows else ""

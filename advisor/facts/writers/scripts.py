@@ -1,6 +1,7 @@
 """What start-up scripts, units and cron set: rc.local, services of the administrator, cron tables, hooks of links.
 
-Sources: rc-local.service(8), systemd.service(5), crontab(5), NetworkManager-dispatcher(8), interfaces(5).
+Sources: rc-local.service(8), systemd.service(5), crontab(5), NetworkManager-dispatcher(8), interfaces(5), cloud-init's
+module reference (bootcmd, scripts per boot).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from advisor.facts.sysctl_files import SYSCTL_CONF, list_files, parse_sysctl_file
 from advisor.facts.writers.commands import ANY, only_writes, parse_script
-from advisor.facts.writers.programs import CONFIGURATIONS, only_known_keys
+from advisor.facts.writers.programs import CONFIGURATIONS, LEASES, only_known_keys
 from advisor.facts.writers.record import Place
 from advisor.host import Host
 from advisor.host.patterns import lazy_regex
@@ -20,6 +21,8 @@ CRON_FILES = ("/etc/crontab", "/etc/anacrontab")
 CRON_TABLES = ("/etc/cron.d", "/var/spool/cron", "/var/spool/cron/crontabs")
 CRON_SCRIPTS = tuple(f"/etc/cron.{often}" for often in ("hourly", "daily", "weekly", "monthly"))
 RC_LOCAL = ("/etc/rc.local", "/etc/rc.d/rc.local", "/etc/init.d/boot.local", "/etc/init.d/after.local")
+CLOUD_FILES = ("/etc/cloud/cloud.cfg", "/var/lib/cloud/instance/cloud-config.txt")
+CLOUD_SCRIPTS = "/var/lib/cloud/scripts/per-boot"
 HOOKS = (
     *("/etc/network/if-up.d", "/etc/network/if-pre-up.d", "/etc/NetworkManager/dispatcher.d"),
     *("/etc/networkd-dispatcher/routable.d", "/etc/networkd-dispatcher/configured.d"),
@@ -32,6 +35,7 @@ OWN_PROGRAMS = lazy_regex(
 """Where administrators keep scripts of their own; what a package brings is a program, and no list of settings."""
 _EXEC = lazy_regex(r"\s*Exec(?:StartPre|Start|StartPost)\s*=\s*[-@:+!]*(.*)")
 _CRON_TIMES = lazy_regex(r"\s*(?:@\w+|(?:[0-9*/,A-Za-z-]+\s+){4}[0-9*/,A-Za-z-]+)\s+(.*)")
+_UNQUOTED = lazy_regex(r"^(['\"])(.*)\1$")
 _MOST_FILES = 64
 
 
@@ -76,6 +80,33 @@ def read_hooks(host: Host) -> Iterator[Place]:
     """Yield what scripts set that run when a link comes up, whichever link it is."""
     for path in [*HOOK_FILES, *(f"{place}/{name}" for place in HOOKS for name in host.names(place))][:_MOST_FILES]:
         yield from _of_script(host, path)
+
+
+def read_cloud_init(host: Host) -> Iterator[Place]:
+    """Yield what cloud-init sets at each boot: ``bootcmd`` of its configuration, and its scripts."""
+    for path in (*CLOUD_FILES, *(f"{CLOUD_FILES[0]}.d/{name}" for name in host.names(f"{CLOUD_FILES[0]}.d"))):
+        for number, command in _boot_commands(host.read_or_empty(path)):
+            yield from _of_command(host, command, path, number, None)
+    for name in host.names(CLOUD_SCRIPTS):
+        yield from _of_script(host, f"{CLOUD_SCRIPTS}/{name}")
+
+
+def _boot_commands(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of ``bootcmd``, each a command or the list of its words."""
+    is_within = False
+    for number, line in enumerate(text.split("\n"), 1):
+        bare = line.strip().lstrip("- ")
+        if line[:1].strip("#- "):
+            is_within = line.startswith("bootcmd:")
+        elif is_within:
+            yield number, re.sub(r"[\[\],]", " ", bare) if bare.startswith("[") else _UNQUOTED.sub(r"\2", bare)
+
+
+def _only_boot_commands(text: str) -> str:
+    lines = ["bootcmd:", *[""] * text.count("\n")]
+    for number, command in _boot_commands(text):
+        lines[number - 1] = f"- {writes}" if (writes := only_writes(command)) else ""
+    return "\n".join(lines)
 
 
 def _of_command(host: Host, command: str, path: str, line: int, by: str | None) -> Iterator[Place]:
@@ -126,15 +157,17 @@ def _loaded(host: Host, file: str, by: str | None) -> Iterable[Place]:
 
 
 def _is_script(path: str) -> bool:
-    places = (*HOOKS, *CRON_SCRIPTS)
+    places = (*HOOKS, *CRON_SCRIPTS, CLOUD_SCRIPTS)
     return path in (*RC_LOCAL, *HOOK_FILES) or path.startswith(tuple(f"{place}/" for place in places))
 
 
 def without_other_words(path: str, text: str) -> str | None:
     """Return what a script, a unit, a table of cron or the configuration of a program holds of settings, and nothing
     else of it: they hold passwords in every form. None for another file."""
-    if path in CONFIGURATIONS:
+    if path in CONFIGURATIONS or path.startswith(LEASES):
         return only_known_keys(path, text)
+    if path.startswith(CLOUD_FILES):
+        return _only_boot_commands(text)
     if _is_script(path) or OWN_PROGRAMS.fullmatch(path):
         from advisor.facts.site_settings import only_settings
 

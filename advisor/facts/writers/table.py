@@ -14,19 +14,10 @@ from advisor.facts.writers.agents import AGENTS, BEFORE_UDEV
 from advisor.facts.writers.commands import ANY
 from advisor.facts.writers.devices import read_tmpfiles, read_udev_rules
 from advisor.facts.writers.late_modules import read_late_modules
-from advisor.facts.writers.networks import read_link_files, read_manager_commands, read_managers
-from advisor.facts.writers.programs import (
-    read_command_line,
-    read_crash_handlers,
-    read_docker,
-    read_irqbalance,
-    read_kube_proxy,
-    read_kubelet,
-    read_libvirt,
-    read_open_vswitch,
-)
+from advisor.facts.writers.networks import read_leases, read_link_files, read_manager_commands, read_managers
+from advisor.facts.writers.programs import PROGRAMS, read_command_line, read_irqbalance, read_open_vswitch
 from advisor.facts.writers.record import Place, Write, Writer
-from advisor.facts.writers.scripts import read_cron, read_hooks, read_rc_local, read_units
+from advisor.facts.writers.scripts import read_cloud_init, read_cron, read_hooks, read_rc_local, read_units
 from advisor.facts.writers.tuners import read_saptune, read_tuned, read_tuned_before_files
 from advisor.host import Host
 
@@ -63,16 +54,14 @@ WRITERS: tuple[Writer, ...] = (
     Writer(_MANAGERS, "when it brings the link up, after udev", read_managers, _LINE),
     Writer("a command of ifupdown", "when the link is up", read_manager_commands, _LINE),
     Writer("a hook of the network manager", "when the link is up", read_hooks, _LINE),
+    Writer("dhclient", "with each lease", read_leases, "supersede interface-mtu in its dhclient.conf", True),
+    Writer("cloud-init", "at each boot", read_cloud_init, _LINE),
     Writer(_UNITS, "when it starts", read_units, _LINE),
     Writer("rc.local", "at the end of the boot", read_rc_local, _LINE),
     Writer("TuneD", "when it starts", read_tuned, _LINE, True),
     Writer("saptune", "when it starts", read_saptune, "write another value into /etc/saptune/override", True),
     Writer("irqbalance", "all the time", read_irqbalance, _BAN, True),
-    Writer("the collector of crashes", "when it starts", read_crash_handlers, "disable it", True),
-    Writer("libvirt", "when a network starts", read_libvirt, "take the network's forwarding away", True),
-    Writer("Docker", "when it starts", read_docker, '"ip-forward": false in /etc/docker/daemon.json', True),
-    Writer("kubelet", "when it starts", read_kubelet, "protectKernelDefaults: true in its configuration", True),
-    Writer("kube-proxy", "when it starts", read_kube_proxy, "conntrack in its configuration", True),
+    *PROGRAMS,
     *AGENTS,
     Writer("cron", "at its times", read_cron, _LINE),
 )

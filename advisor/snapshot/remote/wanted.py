@@ -27,8 +27,17 @@ from advisor.facts.systemd import VERSION
 from advisor.facts.vxfs import FSTYP, VXTUNEFS
 from advisor.facts.vxvm import DMP_PATHS, LIST_NATIVE, PATHS, VXPRINT
 from advisor.facts.writers.late_modules import DIRECTORIES as MODULE_DIRECTORIES
-from advisor.facts.writers.programs import CONFIGURATIONS, CRASH_HANDLERS
-from advisor.facts.writers.scripts import CRON_FILES, CRON_SCRIPTS, CRON_TABLES, HOOK_FILES, HOOKS, RC_LOCAL
+from advisor.facts.writers.programs import CONFIGURATIONS, LEASES, MARKS
+from advisor.facts.writers.scripts import (
+    CLOUD_FILES,
+    CLOUD_SCRIPTS,
+    CRON_FILES,
+    CRON_SCRIPTS,
+    CRON_TABLES,
+    HOOK_FILES,
+    HOOKS,
+    RC_LOCAL,
+)
 from advisor.facts.zfs import ZPOOL
 from advisor.tunables import all_kinds
 
@@ -64,7 +73,7 @@ def _merge_directories(listed: Iterable[tuple[str, Names]]) -> Iterator[tuple[st
 _CAPTURES = tuple(kind.capture for kind in all_kinds() if kind.capture is not None)
 """What plans for each kind of tunable read; what the facts read is listed in this file."""
 
-_OF_WRITERS = (*RC_LOCAL, *CRON_FILES, *HOOK_FILES, *CONFIGURATIONS)
+_OF_WRITERS = (*RC_LOCAL, *CRON_FILES, *HOOK_FILES, *CONFIGURATIONS, *CLOUD_FILES)
 _BY_FACTS: tuple[tuple[str, Names], ...] = (
     ("/proc", _words("cmdline cpuinfo mdstat meminfo modules mounts swaps sysinfo uptime version vmstat")),
     ("/proc/self", _words("auxv cgroup cpuset mountinfo mounts status")),
@@ -234,10 +243,9 @@ MARKED: Names = _words(
     "/usr/lib/systemd/systemd-sysctl /lib/systemd/systemd-sysctl /sys/devices/system/cpu/cpu[0-9]*/topology",
     "/sys/kernel/scst_tgt /var/lib/pgsql/data /var/lib/mysql /var/lib/ceph/osd/*/block /var/lib/ceph/*/osd.*/block",
     "/proc/device-tree/ibm,partition-name /proc/device-tree/chosen/qemu,graphic-width",
-    "/usr/bin/google_set_multiqueue /usr/bin/google_guest_agent /usr/bin/google_optimize_local_ssd",
-    "/usr/libexec/ocid /usr/libexec/oci-kvm-config.sh /run/oci-hpc/oci-rdma-authentication.json",
+    "/usr/bin/google_optimize_local_ssd /usr/libexec/ocid /run/oci-hpc/oci-rdma-authentication.json",
     "/opt/oci-hpc/oci-cn-auth",
-    *(DECLUSTERED, *CASSANDRA, *CRASH_HANDLERS),
+    *(DECLUSTERED, *CASSANDRA, *MARKS),
     "/etc/sysctl.d /etc/tmpfiles.d /etc/udev/rules.d /etc/systemd /etc/systemd/network",
     *(path for each in _CAPTURES for path in each.marked),
 )
@@ -253,7 +261,8 @@ CONFIGURATION: tuple[tuple[str, Names], ...] = (
     *((place, ("*.conf",)) for place in _words("/usr/local/lib/tmpfiles.d /usr/lib/tmpfiles.d")),
     *((place, ("*.conf",)) for place in MODULE_DIRECTORIES),
     ("/etc/systemd/system", ("*.service",)),
-    *((place, ("*",)) for place in (*CRON_TABLES, *CRON_SCRIPTS, *HOOKS)),
+    *((place, ("*",)) for place in (*CRON_TABLES, *CRON_SCRIPTS, *HOOKS, *LEASES, CLOUD_SCRIPTS)),
+    (f"{CLOUD_FILES[0]}.d", ("*.cfg",)),
     ("/etc/udev/rules.d", ("*.rules",)),
     ("/run/udev/rules.d", ("*.rules",)),
     *(
