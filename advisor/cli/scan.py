@@ -159,7 +159,7 @@ def scan(
 
         print_json(scan_document(found.facts, found.findings, found.provenance, found.difference))
     elif found.difference is not None:
-        from advisor.report.scan_since import since_text
+        from advisor.report.scan_page import since_text
 
         print_text(since_text(summary, found.difference, width=terminal_width(), color=wants_color()))
     elif muted:
@@ -215,7 +215,7 @@ def _print_scan(found: ScanSummary, form: Literal["all", "brief", "page"]) -> No
 
 def _print_muted(found: Scan) -> None:
     from advisor.operations.muting import ignore_file, list_muting
-    from advisor.report.scan_since import muted_text
+    from advisor.report.scan_page import muted_text
 
     names = (found.facts.host.hostname or "",)
     rows = list_muting(found.findings, names=names, is_live=found.provenance.source == "live")

@@ -119,3 +119,102 @@ def printed(group: DriverGroup, key: str) -> Printed:
     name = _PRINTED[group].get(key, key)
     field = 3 if key == "adaptive-tx" else 1
     return Printed(name, field, _BELOW_MAXIMUMS if group in ("rings", "channels") else "", key)
+
+
+# Lasting addresses and routes in what ``ip`` prints, as one canonical line; ``templates/rollback.sh.j2`` has the same.
+#
+# ``addresses``  ``192.0.2.1/24 2001:db8::1/64+noprefixroute``, sorted
+# ``routes:6``   ``6:default via fe80::1 metric 1024; 6:2001:db8::/64 proto kernel metric 256``, sorted: lasting ones;
+#                those that a router advertises or DHCP gives, that expire or have several next hops are left out
+
+# How the kernel finds a route at the moment, which cannot be set.
+_STATES = frozenset({"linkdown", "dead", "pervasive", "offload", "trap", "rt_offload", "rt_trap", "notify"})
+# The first one comes with every link-local address.
+_NOT_OURS = frozenset({"fe80::/64", "nexthop", "nhid", "expires", "cache", "ra", "dhcp", "redirect", "local"})
+
+
+def addresses(text: str, _: str) -> str:
+    """From ``ip -o address show``."""
+    found: set[str] = set()
+    for line in text.split("\n"):
+        words = split_words(line)
+        for place in range(len(words) - 1):
+            if words[place] in ("inet", "inet6"):
+                found.add(words[place + 1] + ("+noprefixroute" if "noprefixroute" in words else ""))
+                break
+    return " ".join(sorted(found))
+
+
+def routes(text: str, version: str) -> str:
+    """From ``ip -VERSION -o route show table all dev LINK``."""
+    found: set[str] = set()
+    for line in text.split("\n"):
+        words = split_words(line)
+        # Local, broadcast and multicast ones begin with their type and come with an address.
+        # "pref medium" is what every IPv6 route has by default, and what busybox' ip does not know.
+        words = words[:-2] if words[-2:] == ["pref", "medium"] else words
+        if words and re.fullmatch(r"default|[0-9a-f:.]+(/[0-9]+)?", words[0]) and not _NOT_OURS & set(words):
+            found.add(f"{version}:" + " ".join(word for word in words if word not in _STATES))
+    return "; ".join(sorted(found))
+
+
+# The RSS indirection table in what ``ethtool -x LINK`` prints, as one canonical line: the words of ethtool(8) that set
+# it, and its size. ``templates/rollback.sh.j2`` has the same.
+#
+# ``default 4 of 128``          what the kernel makes for 4 receive queues: 0 1 2 3 0 1 2 3 …
+# ``equal 2 start 1 of 128``    1 2 1 2 …
+# ``weight 96 0 32 of 128``     96 times 0, 32 times 2
+# ``table 0 3 1 … of 128``      anything else, which ethtool cannot set
+
+_HEADER = r"RX flow hash indirection table for .* with ([0-9]+) RX ring\(s\):[ \t]*"
+_ROW = r"[ \t]*[0-9]+:((?:[ \t]+[0-9]+)+)[ \t]*"
+_MAX_DIGITS = 5
+
+NO_TABLE = Missing("absent", "its driver shows no RSS indirection table")
+
+
+def indirection(text: str, _: str = "") -> str | Missing:
+    """The table. Absent where the driver has none."""
+    rings = ""
+    words: list[str] = []
+    for line in text.split("\n"):
+        header, row = re.fullmatch(_HEADER, line), re.fullmatch(_ROW, line)
+        if line.startswith("RSS hash"):
+            break
+        if header:
+            rings = header[1]
+        elif row:
+            words += row[1].split()
+    if not rings or not words:
+        return NO_TABLE
+    if any(len(word) > _MAX_DIGITS for word in (rings, *words)):
+        return Missing("unreadable", "numbers in its RSS indirection table that no queue has")
+    return f"{_format_table(int(rings), [int(word) for word in words])} of {len(words)}"
+
+
+def _format_table(rings: int, table: list[int]) -> str:
+    low, high = min(table), max(table)
+    if rings and table == [place % rings for place in range(len(table))]:
+        return f"default {rings}"
+    if table == [low + place % (high - low + 1) for place in range(len(table))]:
+        return f"equal {high - low + 1}" + (f" start {low}" if low else "")
+    if table == sorted(table):
+        return " ".join(("weight", *(str(table.count(queue)) for queue in range(high + 1))))
+    return " ".join(("table", *map(str, table)))
+
+
+def highest_queue(value: str) -> int:
+    """The last queue that a table uses."""
+    kind, *rest = value.split(" ")[:-2]
+    numbers = [int(word) for word in rest if word != "start"]
+    if kind == "table":
+        return max(numbers)
+    return len(numbers) - 1 if kind == "weight" else sum(numbers) - 1
+
+
+def setting_words(value: str) -> tuple[str, ...] | None:
+    """What to give ``ethtool -X LINK`` for a table; None where ethtool cannot set it."""
+    words = tuple(value.split(" ")[:-2])
+    if words[0] == "default":
+        return words[:1]
+    return None if words[0] == "table" else words

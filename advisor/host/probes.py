@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from advisor.host import config_text, ip_forms, kernel_text, link_text, rss_text
+from advisor.host import config_text, kernel_text, link_text
 from advisor.host.config_text import UNSET
 from advisor.host.device_identity import located
 from advisor.host.ethtool import NOT_RECORDED, answer_key
@@ -220,9 +220,9 @@ FORMS: Mapping[str, Callable[[str, str], str | Missing]] = {
     "multipath": config_text.multipath_value,
     "directive": config_text.directive,
     "llttab-mtu": config_text.link_mtu,
-    "addresses": ip_forms.addresses,
-    "routes": ip_forms.routes,
-    "rss": rss_text.indirection,
+    "addresses": link_text.addresses,
+    "routes": link_text.routes,
+    "rss": link_text.indirection,
     "number": kernel_text.number,
     "choice": kernel_text.choice,
     "module": kernel_text.module,

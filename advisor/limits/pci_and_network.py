@@ -17,7 +17,7 @@ from advisor.facts.links import Link
 from advisor.facts.pci import address_of, functions_above, hop_mbps
 from advisor.host import Host, Missing
 from advisor.reach.addresses import FoundAddress
-from advisor.reach.storage import iscsi_portals, nvme_targets
+from advisor.reach.peers import iscsi_portals, nvme_targets
 
 
 class PciHop(msgspec.Struct, frozen=True):

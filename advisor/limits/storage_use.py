@@ -21,7 +21,7 @@ from advisor.host import Host, Missing
 from advisor.limits.host_records import Role
 from advisor.limits.links import physical_below
 from advisor.limits.pci_and_network import portal_links
-from advisor.reach.storage import nfs_servers
+from advisor.reach.peers import nfs_servers
 from advisor.rules.queries import by_name, is_physical, is_up, llt_links
 
 EXPORTS = "/etc/exports"

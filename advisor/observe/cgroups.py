@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from advisor.host import Host
 from advisor.host.patterns import lazy_regex
-from advisor.observe.pressure import parse_pressure
+from advisor.observe.memory import parse_pressure
 from advisor.observe.sample import Reading, parse_counts, parse_named_counts
 
 MAX_CGROUPS = 2000

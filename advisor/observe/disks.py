@@ -10,6 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from advisor.facts.mounts import read_mounts
+from advisor.facts.rare_subjects import ZFS_POOLS
+from advisor.facts.space import read_spaces
+from advisor.facts.zfs import ARC, parse_kstat, pool_names
 from advisor.host import Host, Missing
 from advisor.observe.sample import Reading, parse_counts
 
@@ -100,3 +104,75 @@ def _read_each(host: Host) -> dict[str, DiskCounts]:
         if counts is not None:
             found[name] = counts
     return found
+
+
+# States and synchronisation of md arrays: kind ``array``. Source: Linux Documentation/admin-guide/md.rst.
+
+_WORDS = {"array_state": "state", "sync_action": "sync_action"}
+_LEVELS = {"degraded": "degraded", "sync_speed": "sync_kib_per_s", "mismatch_cnt": "mismatched_sectors"}
+
+
+def parse_sync_completed(text: str) -> tuple[int, int] | None:
+    """``sync_completed``: sectors done and all; None for ``none``, ``delayed`` and what is no progress."""
+    counts = parse_counts(text.replace("/", " ").split()) if "/" in text else None
+    return (counts[0], counts[1]) if counts and len(counts) == 2 else None
+
+
+def read_arrays(host: Host, reading: Reading) -> None:
+    reading.ask("array")
+    for name in host.names("/sys/block"):
+        if not re.match(r"md[0-9_]", name):
+            continue
+        texts = {file: host.read(f"/sys/block/{name}/md/{file}") for file in (*_WORDS, *_LEVELS, "sync_completed")}
+        known = {file: text for file, text in texts.items() if not isinstance(text, Missing) and text}
+        counts = {field: parse_counts([known[file]]) for file, field in _LEVELS.items() if file in known}
+        levels: dict[str, float] = {field: count[0] for field, count in counts.items() if count}
+        progress = parse_sync_completed(known.get("sync_completed", ""))
+        if progress:
+            levels |= {"sync_done_sectors": progress[0], "sync_all_sectors": progress[1]}
+        words = {field: known[file][:40] for file, field in _WORDS.items() if file in known}
+        reading.add("array", name, gauges=levels, words=words)
+
+
+# How full file systems are (kind ``space``, by mount point), pools of ZFS (``zfs``) and its cache (``arc``).
+#
+# Source: statvfs(3), df(1); OpenZFS module/zfs/spa_stats.c (/proc/spl/kstat/zfs/POOL/state) and arc.c (arcstats).
+
+_ARC_COUNTERS = ("memory_throttle_count", "hits", "misses", "arc_no_grow")
+_ARC_LEVELS = ("size", "c", "c_max")
+
+
+def read_space(host: Host, reading: Reading) -> None:
+    """File systems on devices of this host that may be written: one that is only read is as full as it was made."""
+    reading.ask("space")
+    mounts = read_mounts(host)
+    found = read_spaces(host, mounts)
+    if isinstance(found, Missing):
+        reading.note_missing("space", found)
+        return
+    read_only = (
+        {one.target for one in mounts if "ro" in one.options.split(",")} if not isinstance(mounts, Missing) else {}
+    )
+    for target, space in found.items():
+        if target in read_only:
+            continue
+        levels = {"used_bytes": space.used_bytes, "available_bytes": space.available_bytes}
+        levels |= {"inodes": space.inodes, "free_inodes": space.free_inodes}
+        reading.add("space", target, gauges=levels)
+
+
+def read_zfs(host: Host, reading: Reading) -> None:
+    """States of pools, and how often the cache made writers wait for memory."""
+    reading.ask("arc")
+    for name in pool_names(host):
+        state = host.read(f"{ZFS_POOLS}/{name}/state")
+        if not isinstance(state, Missing):
+            reading.add("zfs", name, words={"state": state[:40]})
+    text = host.read(ARC)
+    counts = {} if isinstance(text, Missing) else parse_kstat(text)
+    reading.add(
+        "arc",
+        "host",
+        {name: counts[name] for name in _ARC_COUNTERS if name in counts},
+        {name: counts[name] for name in _ARC_LEVELS if name in counts},
+    )

@@ -9,13 +9,17 @@ not wrap.
 
 from __future__ import annotations
 
+import ctypes
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 from advisor.facts.dm import STATUS
 from advisor.facts.dm_text import parse_dm_lines
 from advisor.host import Host, Missing
+from advisor.host.kernel_log import read_kernel_log
 from advisor.host.numbers import whole_number
+from advisor.host.patterns import lazy_regex
 from advisor.observe.cpus import read_numbers
 from advisor.observe.sample import LARGEST, Reading, parse_counts
 
@@ -126,3 +130,128 @@ def read_mappings(host: Host, reading: Reading) -> None:
         suspended = host.read(f"/sys/block/{name}/dm/suspended") if name.startswith("dm-") else ""
         if not isinstance(suspended, Missing) and suspended in ("0", "1"):
             reading.add("mapping", name, words={"suspended": suspended})
+
+
+# Kind ``clock``: whether the kernel's clock is synchronised, and how many seconds it is ahead of the time since boot.
+#
+# Source: adjtimex(2), clock_gettime(2); read only, no rights needed.
+
+_TIMEX_WORDS = 64
+"""More room than struct timex needs on any architecture."""
+_TIME_ERROR = 5
+
+
+def read_clock(host: Host, reading: Reading) -> None:
+    reading.ask("clock")
+    if not host.is_live:
+        reading.note_missing("clock", "the kernel of the running host alone says whether it is synchronised")
+        return
+    state = ctypes.CDLL(None, use_errno=True).adjtimex((ctypes.c_long * _TIMEX_WORDS)())
+    if state < 0:
+        reading.note_missing("clock", "adjtimex is not permitted here")
+    else:
+        ahead = time.clock_gettime(time.CLOCK_REALTIME) - time.clock_gettime(time.CLOCK_BOOTTIME)
+        word = "unsynchronised" if state == _TIME_ERROR else "synchronised"
+        reading.add("clock", "host", gauges={"ahead_s": ahead}, words={"state": word})
+
+
+# Processes that the kernel killed since memory was used up, by its log: kind ``kill``.
+#
+# Source: mm/oom_kill.c (``Killed process PID (NAME)``, and since 5.0 ``oom-kill:constraint=…,task_memcg=…``);
+# Documentation/ABI/testing/dev-kmsg: ``PRIORITY,SEQUENCE,MICROSECONDS,FLAGS;TEXT``, where the
+# kernel's own priorities are below 8.
+
+_KILLED = lazy_regex(
+    r"^[0-7],([0-9]{1,20}),[0-9]{1,20},[^;\n]{0,40};[^\n]{0,80}?"
+    r"Killed process ([0-9]{1,10})(?:, UID [0-9]{1,10},)? \(([^\n]{1,40}?)\)(?: total-vm|[.,]|$)"
+)
+_GROUP = lazy_regex(
+    r";oom-kill:constraint=[^\n]{0,2000}?,task_memcg=([^,\n]{1,1000}),task=[^\n]{0,80}?,pid=([0-9]{1,10}),"
+)
+_MAX_KILLS = 64
+
+
+def parse_kills(text: str) -> dict[str, dict[str, str]]:
+    """The last kills of a log by the sequence number of their record: ``process``, ``pid``, and ``cgroup`` where the
+    kernel names it."""
+    groups: dict[str, str] = {}
+    found: dict[str, dict[str, str]] = {}
+    for line in text.split("\n"):
+        if "oom-kill:" in line and (group := _GROUP.search(line)):
+            groups[group[2]] = group[1]
+        elif "Killed process" in line and (killed := _KILLED.match(line)):
+            number, pid, name = killed.groups()
+            cgroup = groups.pop(pid, "")
+            found[number] = {"process": name, "pid": pid} | ({"cgroup": cgroup} if cgroup else {})
+    return dict(list(found.items())[-_MAX_KILLS:])
+
+
+def read_kills(host: Host, reading: Reading, read_log: Callable[[], str | Missing] = read_kernel_log) -> None:
+    """Read after the counters of memory: a host that has killed nothing since boot is not asked for its log."""
+    vm: Mapping[str, int] = reading.counters.get("vm", {}).get("host", {})
+    if not host.is_live or vm.get("oom_kill") == 0:
+        return
+    text = read_log()
+    if isinstance(text, Missing):
+        reading.note_missing("kill", f"{text.why}: the kernel's log names the processes that it killed")
+        return
+    for number, words in parse_kills(text).items():
+        reading.add("kill", number, words=words)
+
+
+# Requests that failed, and damage to file systems, by the kernel's log: kind ``log-error``.
+#
+# Source: block/blk-core.c and blk-mq.c (blk_errors: ``I/O error, dev sda, sector 8 op 0x0:(READ)``; before 4.20 after
+# ``print_req_error:``, ``blk_update_request:`` or ``end_request:``); fs/buffer.c (``Buffer I/O error on dev``);
+# drivers/nvme/host/pci.c (``nvme nvme0: I/O 12 QID 3 timeout, aborting``, ``controller is down; will reset``);
+# fs/ext4/super.c, fs/xfs/xfs_message.c and xfs_fsops.c, fs/btrfs/messages.c; Documentation/ABI/testing/dev-kmsg.
+
+_RECORD = lazy_regex(r"([0-7]),([0-9]{1,20}),[0-9]{1,20},[^;\n]{0,40};([^\n]{1,400})")
+_REQUEST = lazy_regex(
+    r"(?:I/O|critical medium|timeout|protection|device offline|critical space allocation) error, dev ([\w!.-]{1,60}),"
+)
+_BUFFER = lazy_regex(r"Buffer I/O error on dev(?:ice)? ([\w!.-]{1,60}),")
+_CONTROLLER = lazy_regex(r"nvme (nvme[0-9]{1,5}): (?:I/O [^\n]{0,80}\btimeout,|controller is down; will reset)")
+_FILE_SYSTEM = lazy_regex(
+    r"(?:EXT[234]-fs error \(device ([\w!.-]{1,60})\)"
+    r"|XFS \(([\w!.-]{1,60})\): (?:[^\n]{0,80}?(?:Corruption|shut(?:ting)? ?down)|log I/O error)"
+    r"|BTRFS (?:error|critical) \(device ([\w!.-]{1,60}))"
+)
+_REMOVABLE = lazy_regex(r"fd[0-9]+|sr[0-9]+|ram[0-9]+")
+"""Drives without a medium fail whenever somebody looks for one."""
+MOST_ERRORS = 64
+
+
+def parse_log_errors(text: str) -> dict[str, dict[str, str]]:
+    """The last errors of a log by the sequence number of their record: ``device``, ``kind`` (``request`` or
+    ``filesystem``) and ``text``."""
+    found: dict[str, dict[str, str]] = {}
+    for line in text.split("\n"):
+        if not any(word in line for word in ("rror", "orruption", "shut", "timeout,", "will reset")):
+            continue
+        record = _RECORD.match(line)
+        if record is None:
+            continue
+        _, number, says = record.groups()
+        request = _REQUEST.search(says) or _BUFFER.search(says) or _CONTROLLER.match(says)
+        damage = None if request else _FILE_SYSTEM.search(says)
+        device = next((name for name in (request or damage).groups() if name), "") if request or damage else ""  # type: ignore[union-attr]
+        if device and not _REMOVABLE.fullmatch(device):
+            kind = "request" if request else "filesystem"
+            found[number] = {"device": device, "kind": kind, "text": says[:200]}
+    return dict(list(found.items())[-MOST_ERRORS:])
+
+
+def read_log_errors(host: Host, reading: Reading, read_log: Callable[[], str | Missing] = read_kernel_log) -> None:
+    """Of the running host alone, and where its log may be read."""
+    if not host.is_live:
+        return
+    text = read_log()
+    if isinstance(text, Missing):
+        # Without root that is part of what `observe_span` says about it.
+        if host.is_root:
+            reading.note_missing("log-error", text)
+        return
+    reading.ask("log-error")
+    for number, words in parse_log_errors(text).items():
+        reading.add("log-error", number, words=words)

@@ -6,30 +6,37 @@ import time
 from collections.abc import Callable
 
 from advisor.host import Host
-from advisor.observe.arrays import read_arrays
 from advisor.observe.cgroups import read_cgroups
-from advisor.observe.clock import read_clock
-from advisor.observe.connections import read_connections
 from advisor.observe.cpus import read_cpus, read_interrupts, read_task_table, read_thermal
-from advisor.observe.disks import read_disks
+from advisor.observe.disks import read_arrays, read_disks, read_space, read_zfs
 from advisor.observe.drives import read_drives
-from advisor.observe.filesystems import read_space, read_zfs
-from advisor.observe.hardware import read_adapters, read_mappings, read_memory_errors, read_paths, read_scsi
-from advisor.observe.kills import read_kills
-from advisor.observe.links import read_link_errors, read_links, read_network_spaces, read_pauses
-from advisor.observe.log_errors import read_log_errors
-from advisor.observe.memory import read_memory, read_nodes
+from advisor.observe.hardware import (
+    read_adapters,
+    read_clock,
+    read_kills,
+    read_log_errors,
+    read_mappings,
+    read_memory_errors,
+    read_paths,
+    read_scsi,
+)
+from advisor.observe.memory import read_memory, read_nodes, read_pressure
 from advisor.observe.network import (
+    read_connections,
     read_conntrack,
     read_fragments,
+    read_link_errors,
+    read_links,
     read_neighbours,
+    read_network_spaces,
+    read_nfs_mounts,
+    read_nfs_server,
+    read_pauses,
     read_ports,
     read_protocols,
     read_softnet,
     read_udp6,
 )
-from advisor.observe.nfs import read_nfs_mounts, read_nfs_server
-from advisor.observe.pressure import read_pressure
 from advisor.observe.processes import read_processes
 from advisor.observe.sample import Reading, Sample
 from advisor.observe.span import CounterSpan

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from advisor.facts.host_facts import Facts
     from advisor.host import Host
-    from advisor.report.scan_since import MutingRow
+    from advisor.report.scan_page import MutingRow
 
 IGNORE_FILE = "/etc/advisor/ignore.toml"
 VARIABLE = "ADVISOR_IGNORE_FILE"
@@ -261,7 +261,7 @@ def list_muting(
 
     Raises InvalidInputError.
     """
-    from advisor.report.scan_since import MutingRow
+    from advisor.report.scan_page import MutingRow
     from advisor.rules.registry import RULES
 
     today, rules = current_day(), {rule.id for rule in RULES}

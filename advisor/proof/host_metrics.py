@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from advisor.facts.counters import parse_paired
 from advisor.host import Host, Missing
-from advisor.observe.connections import CONNECTIONS, parse_connections
 from advisor.observe.disks import parse_diskstats
-from advisor.observe.pressure import parse_pressure
+from advisor.observe.memory import parse_pressure
+from advisor.observe.network import CONNECTIONS, parse_connections
 from advisor.proof.metrics import Metric
 
 Reading = Mapping[str, tuple[float, float]]

@@ -8,16 +8,15 @@ from typing import Protocol, get_args
 import msgspec
 
 from advisor.facts.links import Link, read_links
-from advisor.facts.llt import Llt, read_llt
-from advisor.facts.mounts import read_mounts
+from advisor.facts.llt import Llt, LltLink, read_llt
+from advisor.facts.mounts import Mount, read_mounts
 from advisor.facts.printable import printable
+from advisor.facts.rare_subjects import LLTTAB
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host, Missing
+from advisor.host import Host, Missing, is_count
 from advisor.reach.addresses import Address, FoundAddress, parse_address, resolve, scope_of, why_not_askable, with_scope
-from advisor.reach.cluster import llt_peers
 from advisor.reach.records import Peer, Peers, Role, Unprobeable
 from advisor.reach.routes import Hop, gateways, neighbours, route_to
-from advisor.reach.storage import iscsi_portals, nfs_servers, nvme_targets
 
 _ROLES: tuple[Role, ...] = get_args(Role)
 
@@ -171,3 +170,137 @@ def _peer_order(peer: Peer) -> tuple[int, int, int, str]:
     address = parse_address(peer.address)
     assert address is not None
     return _ROLES.index(peer.role), address.version, int(address), peer.link or ""
+
+
+# The other nodes of a Veritas cluster, over those LLT links that run over IP: llttab(4), lltstat(1M).
+
+
+class NodeAddress(msgspec.Struct, frozen=True):
+    """A ``set-addr`` line: the address of a node on the link with this tag."""
+
+    node: str
+    tag: str
+    address: str
+
+
+def parse_set_addr(text: str) -> tuple[NodeAddress, ...]:
+    """The ``set-addr NODE TAG ADDRESS`` lines of /etc/llttab; a word that begins with # begins a comment."""
+    found = []
+    for line in text.replace("\0", "").splitlines():
+        words = line.split()
+        comment = next((at for at, word in enumerate(words) if word.startswith("#")), len(words))
+        match words[:comment]:
+            case ["set-addr", node, tag, address]:
+                found.append(NodeAddress(node, tag, address))
+    return tuple(found)
+
+
+def llt_peers(host: Host, llt: Llt | None) -> tuple[list[FoundAddress], list[Unprobeable]]:
+    """The addresses that /etc/llttab and the running LLT name, and the links that have none."""
+    if llt is None:
+        return [], []
+    known = list(parse_set_addr(host.read_or_empty(LLTTAB)))
+    known += _from_nodes(llt)
+    by_tag = {link.tag: link for link in llt.links if _is_over_ip(link)}
+    found = [_found_address(one, by_tag.get(one.tag)) for one in dict.fromkeys(known)]
+    tags = {one.tag for one in known}
+    return found, [_unprobeable_link(link) for link in llt.links if not _is_over_ip(link) or link.tag not in tags]
+
+
+def _from_nodes(llt: Llt) -> Iterator[NodeAddress]:
+    """The IP addresses in what lltstat -nvv shows of links over IP; hardware addresses are of no use here."""
+    tags = {link.tag for link in llt.links if _is_over_ip(link)}
+    for node in llt.nodes:
+        for link in node.links:
+            if not node.is_self and link.tag in tags and link.address and parse_address(link.address):
+                yield NodeAddress(str(node.id), link.tag, link.address)
+
+
+def _is_over_ip(link: LltLink) -> bool:
+    return link.type in {"udp", "udp6", "rdma"}
+
+
+def _found_address(one: NodeAddress, link: LltLink | None) -> FoundAddress:
+    why = f"LLT node {one.node} over {one.tag}"
+    return FoundAddress(one.address, "llt", why, link.link if link else None, link.address if link else None)
+
+
+def _unprobeable_link(link: LltLink) -> Unprobeable:
+    if _is_over_ip(link):
+        why = "LLT finds its peers by broadcast, and neither set-addr lines nor lltstat -nvv name any"
+    else:
+        why = "Ethernet without IP: not to be asked from here, but lltping(1M) can: -s there, -c NODE -m SIZE here"
+    return Unprobeable(f"LLT link {link.tag}", "llt", link.link, why)
+
+
+# The storage that this host uses over the network: NFS servers, iSCSI portals, NVMe targets.
+
+_NVME_OVER_IP = {"tcp": "NVMe/TCP", "rdma": "NVMe/RDMA"}
+_MOST_NAMED = 3
+
+
+def nfs_servers(mounts: Iterable[Mount]) -> list[FoundAddress]:
+    """The ``addr=`` of each NFS mount: the server's address as the kernel uses it (nfs(5))."""
+    targets: dict[str, list[str]] = {}
+    for mount in mounts:
+        address = _find_option(mount.options.split(","), "addr") if mount.kind in {"nfs", "nfs4"} else None
+        if address:
+            targets.setdefault(address, []).append(mount.target)
+    return [FoundAddress(address, "nfs", f"NFS server of {_join_names(those)}") for address, those in targets.items()]
+
+
+def _find_option(options: Iterable[str], name: str) -> str | None:
+    return next((option.partition("=")[2] for option in options if option.startswith(f"{name}=")), None) or None
+
+
+def _join_names(names: Iterable[str]) -> str:
+    those = list(dict.fromkeys(names))
+    more = len(those) - _MOST_NAMED
+    return ", ".join(those[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def iscsi_portals(host: Host) -> list[FoundAddress]:
+    """Portals of the iSCSI connections that exist, and the address of this host that each uses (scsi_transport_iscsi).
+
+    ``address`` is where the connection leads now, ``persistent_address`` what it was made with.
+    """
+    found = []
+    base = "/sys/class/iscsi_connection"
+    for name in host.names(base):
+        address = _read_attribute(host, f"{base}/{name}/address") or _read_attribute(
+            host, f"{base}/{name}/persistent_address"
+        )
+        port = _read_attribute(host, f"{base}/{name}/port") or _read_attribute(host, f"{base}/{name}/persistent_port")
+        if address:
+            why = f"iSCSI portal, port {port}" if port else "iSCSI portal"
+            found.append(FoundAddress(address.strip("[]"), "iscsi", why, source=_iscsi_source(host, f"{base}/{name}")))
+    return list(dict.fromkeys(found))
+
+
+def _iscsi_source(host: Host, connection: str) -> str | None:
+    """The address of the SCSI host that the connection hangs below: ``…/host3/session1/connection1:0/…``."""
+    place = host.real(connection)
+    parts = [] if isinstance(place, Missing) else place.split("/")
+    scsi_host = next((part for part in parts if part.startswith("host") and is_count(part[4:])), None)
+    return _read_attribute(host, f"/sys/class/iscsi_host/{scsi_host}/ipaddress") if scsi_host else None
+
+
+def _read_attribute(host: Host, path: str) -> str | None:
+    text = host.read(path)
+    # The kernel prints a string that was never set in its own way.
+    return None if isinstance(text, Missing) or text in ("", "(null)", "<NULL>") else text
+
+
+def nvme_targets(host: Host) -> list[FoundAddress]:
+    """Targets of the NVMe controllers over TCP and RDMA (nvme-fabrics): ``traddr=…,trsvcid=…,host_traddr=…``."""
+    found = []
+    base = "/sys/class/nvme"
+    for name in host.names(base):
+        kind = _NVME_OVER_IP.get(_read_attribute(host, f"{base}/{name}/transport") or "")
+        options = (_read_attribute(host, f"{base}/{name}/address") or "").split(",")
+        address = _find_option(options, "traddr")
+        if kind and address:
+            source = _find_option(options, "host_traddr") or _find_option(options, "src_addr")
+            why = f"{kind} target {name}"
+            found.append(FoundAddress(address, "nvme", why, _find_option(options, "host_iface"), source))
+    return found

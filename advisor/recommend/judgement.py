@@ -16,8 +16,7 @@ from advisor.planning.targets import meets_condition
 from advisor.profiles.profile import Profile
 from advisor.recommend import infoscale, iscsi
 from advisor.recommend.cases import cases, contrary
-from advisor.recommend.figures import FIGURES
-from advisor.recommend.local_cost import hurts, unknown
+from advisor.recommend.figures import FIGURES, hurts, unknown
 from advisor.recommend.outlook import Outlook
 from advisor.recommend.records import Fits, Reason, Recommendation, Standing
 from advisor.rules.buffers import LLT_WINDOW_BYTES, path_bytes

@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from advisor.host import Host, Missing, ReadCommand, ReadIrqs, RunCommand, SetIrqs, Step, observe
-from advisor.host.link_text import NO_CPUS
-from advisor.host.rss_text import NO_TABLE, highest_queue, setting_words
+from advisor.host.link_text import NO_CPUS, NO_TABLE, highest_queue, setting_words
 from advisor.tunables.link_rps import LinkRps
 from advisor.tunables.link_rps_flows import LinkRpsFlows
 from advisor.tunables.link_xps import LinkXps

@@ -15,11 +15,9 @@ from advisor.diagnosis.observation import read_context
 from advisor.facts.space import DF
 from advisor.host import Completed, Host, MemoryFiles, RecordedCommands
 from advisor.host.ethtool import Answer
-from advisor.observe.connections import CONNECTIONS
 from advisor.observe.drives import parse_smart_log
-from advisor.observe.kills import parse_kills
-from advisor.observe.log_errors import parse_log_errors
-from advisor.observe.network import ALL_SOCKETS
+from advisor.observe.hardware import parse_kills, parse_log_errors
+from advisor.observe.network import ALL_SOCKETS, CONNECTIONS
 from advisor.observe.processes import KERNEL_THREAD
 from advisor.observe.sample import Reading, Sample
 from advisor.observe.series import take_sample

@@ -11,7 +11,7 @@ import pytest
 from advisor.diagnosis.diagnose import Diagnosis, diagnose
 from advisor.diagnosis.observation import read_context
 from advisor.host import Host, MemoryFiles, Missing, RecordedCommands
-from advisor.observe.connections import CONNECTIONS
+from advisor.observe.network import CONNECTIONS
 from advisor.observe.series import take_sample
 from advisor.observe.span import CounterSpan
 from tests.diagnosis.cases import CASES, WELL, Case

@@ -21,8 +21,7 @@ from advisor.planner import read_for_scan_and_plans
 from advisor.snapshot.archive import capture_host, save_snapshot
 from advisor.snapshot.open import open_observed
 from advisor.snapshot.remote import wanted
-from advisor.snapshot.remote.capture import capture_script
-from advisor.snapshot.remote.moments import read_moments
+from advisor.snapshot.remote.capture import capture_script, read_moments
 from advisor.snapshot.spans import SPAN
 from tests.cli.inside import call_inside
 from tests.diagnosis.cases import CASES

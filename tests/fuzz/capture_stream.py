@@ -9,8 +9,7 @@ import tarfile
 from typing import Final
 
 from advisor.errors import InvalidInputError
-from advisor.snapshot.remote.capture import capture_host
-from advisor.snapshot.remote.journals import redacted_journal
+from advisor.snapshot.remote.capture import capture_host, redacted_journal
 from advisor.snapshot.remote.stream import Checksum, Stream, read_stream
 
 _HEADER: Final = b"advisor-capture 1\nhostname a\ntime 1\nuid 0\nfile-limit 4096\nencoding none\n\n"

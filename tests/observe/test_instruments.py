@@ -10,7 +10,7 @@ import pytest
 
 from advisor.host import Host, MemoryFiles, RecordedCommands, live_host
 from advisor.host.nvme_log import pack_command
-from advisor.observe.connections import parse_connections
+from advisor.observe.network import parse_connections
 from advisor.observe.processes import HIDDEN_STORAGE, read_processes
 from advisor.observe.sample import Reading
 from advisor.observe.volumes import parse_allowances, parse_ebs_log, read_volumes

@@ -10,11 +10,19 @@ from advisor.facts.space import DF, Space, parse_df
 from advisor.facts.zfs import ZfsPool, parse_kstat, parse_zpool_list
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands, live_host
 from advisor.host.ethtool import _read_statistics
+from advisor.observe.disks import read_space, read_zfs
 from advisor.observe.drives import parse_smart_log, read_drives
-from advisor.observe.filesystems import read_space, read_zfs
-from advisor.observe.kills import parse_kills, read_kills
-from advisor.observe.links import count_ring_drops, find_pauses, read_pauses
-from advisor.observe.nfs import NfsMount, parse_mountstats, parse_pool_stats, read_nfs_mounts, read_nfs_server
+from advisor.observe.hardware import parse_kills, read_kills
+from advisor.observe.network import (
+    NfsMount,
+    count_ring_drops,
+    find_pauses,
+    parse_mountstats,
+    parse_pool_stats,
+    read_nfs_mounts,
+    read_nfs_server,
+    read_pauses,
+)
 from advisor.observe.processes import parse_file_limit
 from advisor.observe.sample import Reading
 from tests.diagnosis.moments import smart_log

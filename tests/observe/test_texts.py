@@ -6,10 +6,15 @@ import pytest
 
 from advisor.observe.cpus import parse_cpu_times, parse_interrupts, parse_scheduler, read_interrupts
 from advisor.observe.disks import parse_diskstats, parse_inflight, parse_stat, read_disks
-from advisor.observe.links import parse_net_dev, read_link_errors, read_links
-from advisor.observe.memory import parse_meminfo, parse_vmstat
-from advisor.observe.network import parse_conntrack_stat, parse_sockstat, parse_softnet
-from advisor.observe.pressure import parse_pressure, read_pressure
+from advisor.observe.memory import parse_meminfo, parse_pressure, parse_vmstat, read_pressure
+from advisor.observe.network import (
+    parse_conntrack_stat,
+    parse_net_dev,
+    parse_sockstat,
+    parse_softnet,
+    read_link_errors,
+    read_links,
+)
 from advisor.observe.rates import cpu_shares, disk_rates, link_rates, stall_shares
 from advisor.observe.sample import Reading, Sample, parse_counts, parse_named_counts
 from advisor.observe.span import CounterSpan

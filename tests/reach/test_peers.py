@@ -15,8 +15,7 @@ from advisor.facts.links import Link
 from advisor.facts.llt import Llt, LltLink
 from advisor.facts.lltstat import LltNode, LltNodeLink
 from advisor.host import Host, MemoryFiles, NoCommands
-from advisor.reach.cluster import NodeAddress, parse_set_addr
-from advisor.reach.peers import PeerFactsRead, named_peers, peers_of
+from advisor.reach.peers import NodeAddress, PeerFactsRead, named_peers, parse_set_addr, peers_of
 from advisor.reach.records import Peers
 from tests.cases import cases
 from tests.rules.build import link

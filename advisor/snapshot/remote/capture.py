@@ -15,15 +15,18 @@ import math
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from advisor.diagnosis.observation import read_context
 from advisor.errors import AdvisorError, InvalidInputError
 from advisor.facts.dm import STATUS
 from advisor.facts.drive_health import SMARTCTL
+from advisor.facts.redaction import without_secrets
 from advisor.facts.space import DF
 from advisor.facts.sysctl_files import DIRECTORIES, SYSCTL_CONF
 from advisor.facts.vxfs import FSTYP, VXTUNEFS
@@ -31,21 +34,23 @@ from advisor.host import Completed, Host, MemoryFiles, Missing, lazy_regex
 from advisor.host.commands import SAFE_PATH, MeteredCommands
 from advisor.host.files import UNRECORDED, ReadBudget
 from advisor.host.input_files import open_given
-from advisor.observe.connections import CONNECTIONS
+from advisor.observe.network import CONNECTIONS
 from advisor.observe.recording import encode_span
+from advisor.observe.series import take_sample
 from advisor.observe.span import CounterSpan
 from advisor.planner import read_for_scan_and_plans
+from advisor.planning.records import FileChange, Plan
 from advisor.shell.quote import shell_quote
 from advisor.snapshot import archive as snapshot
 from advisor.snapshot import tar as tarball
 from advisor.snapshot.remote import wanted
 from advisor.snapshot.remote.copying import parse_copy_errors
-from advisor.snapshot.remote.journals import redacted_journal
-from advisor.snapshot.remote.moments import read_moments
 from advisor.snapshot.remote.replayed import CapturedCommands, ethtool_answers
 from advisor.snapshot.remote.store import captured_status
 from advisor.snapshot.remote.stream import Stream, read_stream
 from advisor.snapshot.spans import SPAN
+from advisor.transaction.journal import Begun, decode_journal, encode_entry
+from advisor.tunables import FileEdit
 
 PHASE_SECONDS = 90
 MAX_TREE_BYTES = 256 << 20
@@ -351,3 +356,80 @@ def _parse_answer(part: Mapping[str, bytes]) -> tuple[tuple[str, ...], Completed
     if len(out) + len(err) >= wanted.MAX_FILE_BYTES:
         return tuple(argv), Missing("unreadable", f"{argv[0]} printed more than {wanted.MAX_FILE_BYTES >> 20} MiB")
     return tuple(argv), Completed(code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+
+
+# Journals of transactions as a capture keeps them: whole but for the secrets in the files that they hold.
+#
+# A journal holds each file that a transaction wrote, before and after, so also iscsid.conf with its passwords. A plan
+# that was made from a capture never held them, so that its fingerprint stays what it was; that of another may change.
+
+
+def redacted_journal(data: bytes) -> bytes | Missing:
+    """The journal without secrets; unreadable where it is damaged, since its content is unknown then."""
+    try:
+        entries = decode_journal(data, "journal")
+    except InvalidInputError as error:
+        return Missing("unreadable", error.message)
+    return b"".join(
+        encode_entry(replace(one, plan=_redact_plan(one.plan)) if isinstance(one, Begun) else one) for one in entries
+    )
+
+
+def _redact_plan(plan: Plan) -> Plan:
+    return replace(plan, files=tuple(_redact_file(one) for one in plan.files))
+
+
+def _redact_file(one: FileChange) -> FileChange:
+    return replace(
+        one,
+        before=None if one.before is None else without_secrets(one.path, one.before),
+        after=without_secrets(one.path, one.after),
+        edits=tuple(_redact_edit(edit) for edit in one.edits),
+    )
+
+
+def _redact_edit(one: FileEdit) -> FileEdit:
+    return replace(one, fresh=without_secrets(one.path, one.fresh), also=tuple(_redact_edit(also) for also in one.also))
+
+
+# The counters over time in what the capture script printed: its moments become the samples of a span.
+
+Answers = Mapping[tuple[str, ...], Completed | Missing]
+
+_TIME = lazy_regex(r"/span/([0-9]{1,4})\.time", re.ASCII)
+_UPTIME = lazy_regex(r"[0-9]{1,12}(?:\.[0-9]{1,6})?", re.ASCII)
+
+
+def read_moments(
+    members: Mapping[str, bytes | str], files: MemoryFiles, ends: tuple[Answers, Answers], *, is_root: bool
+) -> CounterSpan | None:
+    """The span of a capture; None where it has none, or where its clock stood still.
+
+    ``files`` are those of the whole capture; ``ends`` what commands answered at the first and at the last moment.
+    """
+    times: dict[int, float] = {}
+    for path, data in members.items():
+        found = _TIME.fullmatch(path)
+        text = data.decode("ascii", "replace").strip() if isinstance(data, bytes) else ""
+        if found and _UPTIME.fullmatch(text):
+            times[int(found[1])] = float(text)
+    numbers = sorted(times)
+    if len(numbers) < 2 or len(numbers) > wanted.MOST_MOMENTS + 1:
+        return None
+    contents: dict[str, dict[str, bytes]] = {str(number): {} for number in numbers}
+    for path, data in members.items():
+        name, slash, below = path.removeprefix("/span/").partition("/")
+        # What is empty could not be read to its end: a counter is never printed as nothing.
+        if slash and data and isinstance(data, bytes) and path.startswith("/span/") and name in contents:
+            contents[name][f"/{below}"] = data
+    samples = []
+    for number in numbers:
+        is_end = number in (numbers[0], numbers[-1])
+        answers = ends[number != numbers[0]] if is_end else {}
+        here = files.with_contents(contents[str(number)]) if is_end else MemoryFiles(contents[str(number)])
+        host = Host(here, CapturedCommands(answers), is_root=is_root)
+        samples.append(take_sample(host, whole=is_end, clock=partial(float, times[number])))
+    try:
+        return CounterSpan(samples)
+    except ValueError:
+        return None
