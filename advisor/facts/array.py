@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
 import msgspec
+
+PARITY_DISKS = {"raid4": 1, "raid5": 1, "raid6": 2}
 
 
 class ArrayPart(msgspec.Struct, frozen=True):
@@ -90,3 +92,39 @@ class Array(msgspec.Struct, frozen=True):
     """Raw queue attributes of the array itself, by their sysfs names, as in `Disk.queue`."""
     path_groups: tuple[PathGroup, ...] = ()
     """Of a multipath map whose table could be read."""
+    expected: int | None = None
+    """Members, copies or paths that should serve; those that are ``missing`` included."""
+    survives: int | None = None
+    """How many more of them it can lose without loss of data (of a map: of I/O), whichever they are; negative where
+    data is lost already."""
+
+
+def losses_left(
+    level: str | None,
+    disks: int | None,
+    missing: int | None,
+    *,
+    serving: Collection[int] = (),
+    near_copies: int | None = None,
+    far_copies: int | None = None,
+) -> int | None:
+    """How many more members may be lost, whichever they are; negative where data is lost, None where it is unknown.
+
+    ``serving`` holds the slots of a RAID 10 that are in sync; without them the worst case counts that keeps the data.
+    """
+    if disks is None or missing is None:
+        return None
+    if level in PARITY_DISKS:
+        return PARITY_DISKS[level] - missing
+    if level in ("raid1", "mirror", "multipath"):
+        return disks - missing - 1
+    if level in ("raid0", "linear", "striped"):
+        return -1 if missing else 0
+    if level != "raid10" or not near_copies or not far_copies:
+        return None
+    copies = min(near_copies * far_copies, disks)
+    if not serving or not missing:
+        return max(copies - 1 - missing, 0)
+    # Where the number of disks is odd, the copies of a chunk may begin at any of them.
+    starts = {index * near_copies % disks for index in range(disks)}
+    return min(sum((first + offset) % disks in serving for offset in range(copies)) for first in starts) - 1

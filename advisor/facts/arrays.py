@@ -12,11 +12,11 @@ from typing import Literal
 import msgspec
 
 from advisor.facts import dm, md, recorded
-from advisor.facts.array import Array, ArrayPart, PathGroup
+from advisor.facts.array import Array, ArrayPart, PathGroup, losses_left
 from advisor.facts.block import BlockNames, natural, read_queue, read_size
 from advisor.facts.disks import Disk
 from advisor.facts.dm import DmDevice
-from advisor.facts.dm_text import ArrayShape, TableGroup, failed_paths, multipath_groups
+from advisor.facts.dm_text import ArrayShape, TableGroup, multipath_groups, path_states
 from advisor.facts.md_sources import read_md
 from advisor.facts.multipath_text import MultipathMap
 from advisor.facts.segments import structure_of_targets
@@ -50,7 +50,7 @@ def read_arrays(host: Host, disks: tuple[Disk, ...], unknown: Unknowns) -> tuple
     arrays += [reader.mapped(one) for one in found_dm if one.role in ("lvm", "dm")]
     arrays += [reader.multipath(one) for one in found_dm if one.role == "multipath"]
     if not found_dm and not host.is_live:
-        arrays += recorded.volumes(host) + recorded.maps(host)
+        arrays += recorded.volumes(host) + recorded.maps(host, unknown)
     return tuple(sorted(arrays, key=lambda one: (_ORDER.index(one.manager), natural(one.name))))
 
 
@@ -97,6 +97,7 @@ class _Reader:
             members=self.storage.stack.through(device.name, own),
             failed=tuple(sorted(failed, key=natural)),
             progress=health.progress_percent,
+            serving=(health.expected, health.survives),
             detail=dict(health.detail) | ({"snapshots": "yes"} if carrier is not device else {}),
             structure=structure_of_targets(device.title, carrier.targets or (), self.names.by_number),
         )
@@ -109,16 +110,19 @@ class _Reader:
         return self.storage.stack.through(name, own) if name in own else (name,)
 
     def multipath(self, device: DmDevice) -> Array:
-        failed, state = self._judge_paths(device)
+        lost, paths = self._count_paths(device)
+        missing = None if lost is None else len(lost)
+        state = None if missing is None else recorded.path_state(missing, paths)
         made = self._make_array(
             device,
             "dm-multipath",
             dm.shape(device) or ArrayShape("multipath"),
-            state=state,
-            missing=None if failed is None else len(failed),
+            state="suspended" if device.suspended else state,
+            missing=missing,
             members=tuple(sorted(device.slaves, key=natural)),
-            failed=failed or (),
+            failed=tuple(sorted(set(lost or ()) - {""}, key=natural)),
             progress=None,
+            serving=(paths, losses_left("multipath", paths, missing)),
             detail={"wwid": device.uuid.removeprefix("mpath-")} if device.uuid.startswith("mpath-") else {},
         )
         return msgspec.structs.replace(made, path_groups=self._path_groups(device))
@@ -143,27 +147,27 @@ class _Reader:
             tuple(name for name in names if name),
         )
 
-    def _judge_paths(self, device: DmDevice) -> tuple[tuple[str, ...] | None, str | None]:
-        """Failed paths and the state: by device-mapper, by a recorded ``multipath -ll``, or by the SCSI layer alone."""
-        failed = self._failed_paths(device)
-        offline = tuple(name for name in device.slaves if self.storage.is_offline(name))
-        if failed is None:
-            # A path that the kernel has taken offline is lost; whether the others work is not known here.
-            return (offline, "degraded") if offline else (None, "suspended" if device.suspended else None)
-        failed = tuple(sorted({*failed, *offline}, key=natural))
-        return failed, "suspended" if device.suspended else recorded.path_state(len(failed), len(device.slaves))
-
-    def _failed_paths(self, device: DmDevice) -> tuple[str, ...] | None:
+    def _count_paths(self, device: DmDevice) -> tuple[list[str] | None, int]:
+        """The lost paths by name, empty for one whose device is gone, and how many paths there should be: by
+        device-mapper, by a recorded ``multipath -ll``, or by the SCSI layer alone."""
+        known = self.recorded_maps.get(device.name)
         if device.status:
-            numbers = (number for target in device.status for number in failed_paths(target.words))
-            return tuple(name for name in map(self.names.by_number, numbers) if name)
-        found = self.recorded_maps.get(device.name)
-        return tuple(path.device for path in found.paths if not path.is_usable) if found else None
+            pairs = [pair for target in device.status for pair in path_states(target.words)]
+            paths = [(self.names.by_number(number) or "", state == "A") for number, state in pairs]
+        elif known is not None:
+            paths = [(path.device.strip("-#"), path.is_usable) for path in known.paths]
+        else:
+            # A path that the kernel has taken offline is lost; whether the others work is not known here.
+            offline = [name for name in device.slaves if self.storage.is_offline(name)]
+            return offline or None, len(device.slaves)
+        lost = [name for name, is_usable in paths if not is_usable or self.storage.is_offline(name)]
+        lost += [name for name in device.slaves if name not in dict(paths) and self.storage.is_offline(name)]
+        return lost, max(len(paths), len(device.slaves))
 
     @cached_property
     def recorded_maps(self) -> dict[str, MultipathMap]:
         """Maps by device as a capture's ``multipath -ll`` prints them; a live host asks device-mapper itself."""
-        return {} if self.host.is_live else {one.device: one for one in recorded.read_maps(self.host)}
+        return {} if self.host.is_live else {one.device: one for one in recorded.read_maps(self.host, self.unknown)}
 
     def _make_array(
         self,
@@ -177,6 +181,7 @@ class _Reader:
         failed: tuple[str, ...],
         progress: float | None,
         detail: Mapping[str, str],
+        serving: tuple[int | None, int | None],
         structure: ArrayPart | None = None,
     ) -> Array:
         fact = f"arrays.{device.title}"
@@ -202,4 +207,6 @@ class _Reader:
             disks=disks,
             structure=structure,
             queue=self._read_queue_attributes(device.name, fact),
+            expected=serving[0],
+            survives=serving[1],
         )

@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from advisor.facts import dm_text
+from advisor.facts.array import losses_left
 from advisor.facts.block import clean, natural
 from advisor.facts.dm_text import ArrayShape, RaidStatus, TableLine
 from advisor.facts.lvm_text import is_hidden
+from advisor.facts.md import DOING
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 
@@ -61,6 +63,9 @@ class Health(msgspec.Struct, frozen=True):
     failed: tuple[str, ...] = ()
     progress_percent: float | None = None
     detail: tuple[tuple[str, str], ...] = ()
+    expected: int | None = None
+    survives: int | None = None
+    """As `Array` has both."""
 
 
 def read_dm(host: Host, names: Sequence[str], unknown: Unknowns) -> tuple[DmDevice, ...]:
@@ -181,24 +186,28 @@ def raid_health(status: RaidStatus | None, geometry: ArrayShape, devices: Sequen
     if status is None:
         return Health(None)
     dead = [index for index, letter in enumerate(status.health) if letter in "D-"]
-    filling = status.health.count("a") if status.action == "recover" else 0
-    missing = len(dead) + filling
+    filling = [index for index, letter in enumerate(status.health) if letter == "a" and status.action == "recover"]
+    missing, disks = len(dead) + len(filling), len(status.health)
     failed = tuple(devices[index] for index in dead if index < len(devices) and devices[index] != "-")
     progress = status.progress_percent if status.action else None
-    detail = (("health", status.health), ("sync_action", status.action or "idle"))
-    lost = missing > _spare_count(geometry.level, len(status.health))
-    doing = {"resync": "resyncing", "reshape": "reshaping", "check": "checking", "repair": "repairing"}
-    state = "failed" if lost else doing.get(status.action or "", "active")
-    if missing and not lost:
+    detail = {"health": status.health, "sync_action": status.action or "idle"}
+    if status.mismatches is not None:
+        detail["mismatch_cnt"] = status.mismatches
+    left = losses_left(
+        geometry.level,
+        disks,
+        missing,
+        serving=set(range(disks)).difference(dead, filling),
+        near_copies=geometry.near_copies,
+        far_copies=geometry.far_copies,
+    )
+    if missing and (left or 0) < 0:
+        state = "failed"
+    elif missing:
         state = "recovering" if status.action == "recover" else "degraded"
-    return Health(state, missing, failed, progress, detail)
-
-
-def _spare_count(level: str, disks: int) -> int:
-    if level in ("raid1", "mirror"):
-        return disks - 1
-    # Which half of a RAID 10 a member belongs to is not in its status: half is the most that it can do without.
-    return disks // 2 if level == "raid10" else {"raid4": 1, "raid5": 1, "raid6": 2}.get(level, 0)
+    else:
+        state = DOING.get(status.action or "", "active")
+    return Health(state, missing, failed, progress, tuple(detail.items()), disks, left)
 
 
 def _data_devices(device: DmDevice) -> tuple[str, ...]:

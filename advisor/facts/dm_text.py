@@ -12,6 +12,7 @@ from itertools import pairwise
 import msgspec
 
 from advisor.facts.block import SECTOR_BYTES
+from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 
 _LINE = lazy_regex(r"(.+?): (\d{1,18}) (\d{1,18})(?: (\S+)(?: (.*))?)?", re.ASCII)
@@ -36,14 +37,19 @@ class ArrayShape(msgspec.Struct, frozen=True):
     data_disks: int | None = None
     disks: int | None = None
     detail: tuple[tuple[str, str], ...] = ()
+    near_copies: int = 1
+    far_copies: int = 1
+    """Of a RAID 10."""
 
 
 class RaidStatus(msgspec.Struct, frozen=True):
-    """Health of dm-raid: ``health`` holds A (in sync), a (alive, not in sync) or D (dead) for each device."""
+    """Health of dm-raid: ``health`` holds A (in sync), a (alive, not in sync) or D (dead) for each device;
+    ``mismatches`` are the sectors that do not agree by the last check."""
 
     health: str
     progress_percent: float | None
     action: str | None
+    mismatches: str | None = None
 
 
 class VolumeName(msgspec.Struct, frozen=True):
@@ -141,10 +147,11 @@ def _raid_shape(words: tuple[str, ...]) -> ArrayShape:
     elif name == "raid10":
         settings = dict(pairwise(parameters))
         copies = settings.get("raid10_copies", "2")
-        near = int(copies) if re.fullmatch(r"[1-9]\d?", copies, re.ASCII) else 2
+        near, far = int(copies) if re.fullmatch(r"[1-9]\d?", copies, re.ASCII) else 2, 1
         if settings.get("raid10_format", "near") != "near":
-            near = 1
+            near, far = far, near
         raid_data = disks // near if disks % near == 0 else disks
+        return ArrayShape(name, chunk, raid_data, disks, detail, near, far)
     else:
         raid_data = max(disks - {"raid4": 1, "raid5": 1, "raid6": 2}.get(name, 0), 1)
     return ArrayShape(name, chunk, raid_data, disks, detail)
@@ -212,9 +219,9 @@ def stripe_devices(target: TableLine) -> tuple[str, ...]:
     return found if len(found) == count and all(_DEVICE.fullmatch(one) for one in found) else ()
 
 
-def failed_paths(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Device numbers of the failed paths in the status of a multipath map."""
-    return tuple(number for number, state, _ in _PATH_STATE.findall(" ".join(words)) if state == "F")
+def path_states(words: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Device number and state, A (active) or F (failed), of each path in the status of a multipath map."""
+    return tuple((number, state) for number, state, _ in _PATH_STATE.findall(" ".join(words)))
 
 
 def raid_status(words: tuple[str, ...]) -> RaidStatus | None:
@@ -222,7 +229,8 @@ def raid_status(words: tuple[str, ...]) -> RaidStatus | None:
     if len(words) < 4 or not re.fullmatch(r"[AaD-]{1,512}", words[2], re.ASCII):
         return None
     action = words[4] if len(words) > 4 else None
-    return RaidStatus(words[2], _parse_share(words[3]), None if action in ("idle", "frozen") else action)
+    counted = words[5] if len(words) > 5 and is_count(words[5]) else None
+    return RaidStatus(words[2], _parse_share(words[3]), None if action in ("idle", "frozen") else action, counted)
 
 
 def mirror_status(words: tuple[str, ...]) -> RaidStatus | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from advisor.facts.array import Array
+from advisor.facts.array import PARITY_DISKS, Array, losses_left
 from advisor.facts.block import natural
 
 DOING = {
@@ -17,7 +17,6 @@ DOING = {
     "check": "checking",
     "repair": "repairing",
 }
-PARITY_DISKS = {"raid4": 1, "raid5": 1, "raid6": 2}
 
 
 class Device(msgspec.Struct, frozen=True):
@@ -56,7 +55,8 @@ def state_of(md: Md) -> str | None:
     """One word for the health and work of an array; see `Array`."""
     if md.at_rest in ("inactive", "failed", None):
         return md.at_rest
-    if is_lost(md):
+    left = losses(md)
+    if md.missing and left is not None and left < 0:
         return "failed"
     doing = DOING.get(md.action or "")
     if md.missing or md.contradicts:
@@ -64,26 +64,13 @@ def state_of(md: Md) -> str | None:
     return doing or md.at_rest
 
 
-def is_lost(md: Md) -> bool:
-    """Whether more members are missing than the level can do without."""
-    if not md.missing or md.disks is None:
-        return False
-    if md.level == "raid10":
-        return not _has_every_copy(md)
-    if md.level in PARITY_DISKS:
-        return md.missing > PARITY_DISKS[md.level]
-    return md.level in ("raid0", "linear") or (md.level == "raid1" and md.missing >= md.disks)
-
-
-def _has_every_copy(md: Md) -> bool:
-    """RAID 10: whether each chunk still has one member that holds a copy; unknown slots count as good enough."""
+def losses(md: Md) -> int | None:
+    """How many more members it can lose, as `losses_left` has it."""
     serving = {one.slot for one in md.devices if one.slot is not None and "in_sync" in one.words}
-    if not serving or not md.disks or not md.near_copies or not md.far_copies:
-        return True
-    copies = min(md.near_copies * md.far_copies, md.disks)
-    # Where the number of disks is odd, the copies of a chunk may begin at any of them.
-    starts = {index * md.near_copies % md.disks for index in range(md.disks)}
-    return all(any((first + offset) % md.disks in serving for offset in range(copies)) for first in starts)
+    serving = serving or {slot for slot, letter in enumerate(md.detail.get("pattern", "")) if letter == "U"}
+    return losses_left(
+        md.level, md.disks, md.missing, serving=serving, near_copies=md.near_copies, far_copies=md.far_copies
+    )
 
 
 def data_disks(md: Md) -> int | None:
@@ -131,4 +118,6 @@ def to_array(
         detail=detail,
         disks=disks,
         queue=queue,
+        expected=md.disks,
+        survives=losses(md),
     )

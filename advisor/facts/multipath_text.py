@@ -1,4 +1,4 @@
-"""What ``multipath -ll`` prints, at any verbosity, in the form of today and in that of RHEL 5 (multipath(8))."""
+"""What ``multipath -ll`` prints, at any verbosity, in the form of today and in those of RHEL 4 and 5 (multipath(8))."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ import msgspec
 from advisor.host.patterns import lazy_regex
 
 _MAP = lazy_regex(
-    r"(?:\w+: )?(?:(?P<alias>\S+) \((?P<wwid>[^()]+)\)|(?P<only>\S(?:[^()]*\S)?)) "
-    r"(?P<dm>dm-\d+) ?(?P<product>[^=]*)",
+    r"(?:\w+: )?(?:(?P<alias>\S+) \((?P<wwid>[^()]+)\)|(?P<only>\S(?:[^()]*\S)?(?= dm-\d)|\w+?(?=dm-\d)|\S+)) ?"
+    r"(?:(?P<dm>dm-\d+) ?(?P<product>[^=]*))?",
     re.ASCII,
 )
+_DM = lazy_regex(r"dm-\d+( |$)", re.ASCII)
+_PROPERTIES = lazy_regex(r"\s*\[?size=")
+# A blank lies within the checker's words "i/o pending" and "i/o timeout".
+_STATE = lazy_regex(r"\[([^\]]*)\]|(i/o \w+|[^\s\[\]]+)")
+_SOUND = frozenset({"", "ready", "ghost", "undef", "running", "unknown", "up"})
 _PATH = lazy_regex(
     r"[|\s]*(?:[`|]-|\\_) (?P<hctl>[\d#]+(?::[\d#]+){3}) +(?P<device>\S+) +(?P<number>[\d#]+:[\d#]+) +(?P<states>.*)",
     re.ASCII,
@@ -38,9 +43,15 @@ class MultipathPath(msgspec.Struct, frozen=True):
 
     @property
     def is_usable(self) -> bool:
-        """Whether device-mapper would send I/O over it, and neither checker nor kernel says that it would fail."""
-        bad = {"failed", "faulty", "offline", "shaky", "i/o pending", "i/o timeout", "delayed"}
-        return not bad & {self.dm_state, self.check_state, self.device_state}
+        """Whether it leads to a device, device-mapper would send I/O over it, and neither checker nor kernel doubts it.
+
+        A word that is not known is taken for the worse. A device that is gone is printed as ``-``.
+        """
+        return (
+            self.device not in {"-", "#"}
+            and self.dm_state in {"", "active"}
+            and {self.check_state, self.device_state} <= _SOUND
+        )
 
 
 class MultipathGroup(msgspec.Struct, frozen=True):
@@ -76,11 +87,20 @@ def parse_multipath(text: str) -> tuple[MultipathMap, ...]:
     return tuple(_parse_map(head, body) for head, body in _split_sections(text.replace("\0", " ")))
 
 
+def count_unread(text: str) -> int:
+    """How many maps the text has, by their sizes, whose first line is of no form that is known."""
+    heads = sum(1 for _ in _split_sections(text))
+    return max(sum(1 for line in text.splitlines() if _PROPERTIES.match(line)) - heads, 0)
+
+
 def _split_sections(text: str) -> Iterator[tuple[re.Match[str], list[str]]]:
+    """The first line of each map and what follows it; RHEL 4 names no dm-N there, but the size follows."""
     head: re.Match[str] | None = None
     body: list[str] = []
-    for line in text.splitlines():
-        found = _MAP.fullmatch(line.rstrip()) if len(line) < 1000 and " dm-" in line else None
+    lines = text.splitlines()
+    for line, following in zip(lines, (*lines[1:], ""), strict=False):
+        is_head = len(line) < 1000 and (_DM.search(line) or _PROPERTIES.match(following))
+        found = _MAP.fullmatch(line.rstrip()) if is_head else None
         if found is None:
             body.append(line)
             continue
@@ -92,13 +112,13 @@ def _split_sections(text: str) -> Iterator[tuple[re.Match[str], list[str]]]:
 
 
 def _parse_map(head: re.Match[str], body: list[str]) -> MultipathMap:
-    properties = next((line for line in body if re.match(r"\[?size=", line)), "")
-    vendor, _, product = (part.strip() for part in head["product"].partition(","))
+    properties = next((line for line in body if _PROPERTIES.match(line)), "")
+    vendor, _, product = (part.strip() for part in (head["product"] or "").partition(","))
     found = re.search(r"\bwp=(\w+)|\[(r[owx])\]", properties)
     return MultipathMap(
         name=(head["alias"] or head["only"]).strip(),
         wwid=(head["wwid"] or head["only"]).strip(),
-        device=head["dm"],
+        device=head["dm"] or (head["alias"] or head["only"]).strip(),
         vendor=vendor or None,
         product=product or None,
         size=_parse_property(properties, "size"),
@@ -123,9 +143,8 @@ def _parse_groups(body: list[str]) -> tuple[MultipathGroup, ...]:
         if group:
             groups.append((group, []))
         elif path and groups:
-            text: str = path["states"]
-            states: list[str] = re.findall(r"\[([^\]]*)\]", text) or text.split()
-            dm_state, check_state, device_state, *_ = [*states, "", "", ""]
+            words = _STATE.findall(path["states"])
+            dm_state, check_state, device_state, *_ = [*(old or new for old, new in words), "", "", ""]
             groups[-1][1].append(
                 MultipathPath(path["device"], path["hctl"], path["number"], dm_state, check_state, device_state)
             )
@@ -135,7 +154,7 @@ def _parse_groups(body: list[str]) -> tuple[MultipathGroup, ...]:
 def _make_group(found: re.Match[str], paths: list[MultipathPath]) -> MultipathGroup:
     rest = found["rest"]
     priority = re.search(r"prio=(-?[0-9]{1,9})", rest)
-    state = re.search(r"status=(\w+)|\]\[(\w+)\]", rest)
+    state = re.search(r"status=(\w+)|\[(\w+)\]$", rest)
     return MultipathGroup(
         policy=found["policy"] or found["old"] or "",
         priority=int(priority[1]) if priority else None,

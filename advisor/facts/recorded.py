@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from advisor.facts.array import Array, ArrayPart
+from advisor.facts.array import Array, ArrayPart, losses_left
 from advisor.facts.block import natural
 from advisor.facts.lvm_text import LVS, LogicalVolume, parse_lvs
-from advisor.facts.multipath_text import MultipathMap, parse_multipath
+from advisor.facts.multipath_text import MultipathMap, count_unread, parse_multipath
 from advisor.facts.segments import structure_of_rows
+from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
+from advisor.host.numbers import count_noun
 
 
 def path_state(failed: int, paths: int) -> str:
@@ -20,22 +22,25 @@ def path_state(failed: int, paths: int) -> str:
     return "degraded" if failed else "active"
 
 
-def read_maps(host: Host) -> tuple[MultipathMap, ...]:
-    """Maps in what ``multipath -ll`` answered."""
+def read_maps(host: Host, unknown: Unknowns) -> tuple[MultipathMap, ...]:
+    """Maps in what ``multipath -ll`` answered; how many of them could not be read is noted."""
     for argv in (["multipath", "-ll"], ["multipath", "-v4", "-ll"]):
         done = host.run(argv)
         if not isinstance(done, Missing):
+            unread = count_unread(done.stdout)
+            if unread:
+                unknown.note("arrays.multipath", f"{count_noun(unread, 'map')} of multipath -ll in an unknown form")
             return parse_multipath(done.stdout)
     return ()
 
 
-def maps(host: Host) -> list[Array]:
+def maps(host: Host, unknown: Unknowns) -> list[Array]:
     """Multipath maps of a capture that holds a tool's text only."""
-    return [_map_array(one) for one in read_maps(host)]
+    return [_map_array(one) for one in read_maps(host, unknown)]
 
 
 def _map_array(one: MultipathMap) -> Array:
-    failed = tuple(dict.fromkeys(path.device for path in one.paths if not path.is_usable))
+    lost = [path.device.strip("-#") for path in one.paths if not path.is_usable]
     texts = {"wwid": one.wwid, "vendor": one.vendor, "product": one.product, "features": one.features}
     texts |= {"hwhandler": one.hwhandler, "policy": one.groups[0].policy if one.groups else None}
     return _make_array(
@@ -43,10 +48,11 @@ def _map_array(one: MultipathMap) -> Array:
         manager="dm-multipath",
         device=one.device,
         level="multipath",
-        state=path_state(len(failed), len(one.paths)),
-        missing=len(failed),
-        members=tuple(sorted({path.device for path in one.paths}, key=natural)),
-        failed=failed,
+        state=path_state(len(lost), len(one.paths)),
+        missing=len(lost),
+        members=tuple(sorted({path.device.strip("-#") for path in one.paths} - {""}, key=natural)),
+        failed=tuple(dict.fromkeys(filter(None, lost))),
+        expected=len(one.paths),
         detail={key: value for key, value in texts.items() if value},
     )
 
@@ -102,6 +108,7 @@ def _make_array(
     detail: Mapping[str, str],
     state: str | None = None,
     missing: int | None = None,
+    expected: int | None = None,
     failed: tuple[str, ...] = (),
     chunk_bytes: int | None = None,
     data_disks: int | None = None,
@@ -127,4 +134,6 @@ def _make_array(
         mountpoints=(),
         detail=detail,
         structure=structure,
+        expected=expected,
+        survives=losses_left(level, expected, missing),
     )

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.facts.array import Array
-from advisor.host.numbers import count_noun, whole_number
+from advisor.host.numbers import count_noun
 from advisor.rules import sources
 from advisor.rules.remedy import Decide, Remedy, RunShell
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
@@ -27,30 +27,43 @@ def _is_degraded(array: Array) -> bool:
     return bool(array.failed) and array.missing is None
 
 
-def _degraded_finding(array: Array) -> Finding:
-    is_multipath = array.manager == "dm-multipath"
-    is_healing = array.state == "recovering" or "rebuilding" in array.detail
-    if array.manager == "dm-multipath" and array.missing and array.members:
-        title = f"{array.name}: {array.missing} of {count_noun(len(array.members), 'path')} failed"
-    elif array.state == "failed":
-        title = f"{array.name} has failed"
-    elif is_healing:
+_NOUNS = {"dm-multipath": "path", "vxvm": "plex"}
+
+
+def _title(array: Array, *, is_healing: bool) -> str:
+    """How many members are missing and what is left of the redundancy."""
+    lost = f"{array.name} has lost redundancy"
+    if array.missing and array.expected:
+        noun = _NOUNS.get(array.manager, "drive")
+        lost = f"{array.name}: {array.missing} of {count_noun(array.expected, noun)} missing"
+    if array.state == "failed":
+        return f"{array.name} has failed" + (lost.removeprefix(array.name) if ":" in lost else "")
+    if is_healing:
         done = "" if array.progress_percent is None else f" ({array.progress_percent:g} %)"
-        title = f"{array.name} is rebuilding{done}" + (", and lacks more members" if _lacks_more(array) else "")
-    else:
-        title = f"{array.name} has lost redundancy"
+        return f"{array.name} is rebuilding{done}" + (", and lacks more members" if _lacks_more(array) else "")
+    if array.survives is None:
+        return lost
+    if array.survives > 0:
+        return f"{lost}, survives {array.survives} more"
+    return f"{lost}, the next loss " + ("stops all I/O" if array.manager == "dm-multipath" else "loses data")
+
+
+def _degraded_finding(array: Array) -> Finding:
+    is_healing = array.state == "recovering" or "rebuilding" in array.detail
+    # What a rebuild restores is on its way; what it does not, or another path, is lost until it is repaired.
+    is_safe = (is_healing and not _lacks_more(array)) or (array.survives or 0) > 0
     return degraded.found(
-        # What a rebuild restores is on its way; what it does not, or another path, is lost until it is repaired.
-        severity="warning" if is_healing and not _lacks_more(array) else "critical",
-        title=title,
+        severity="warning" if is_safe and array.state != "failed" else "critical",
+        title=_title(array, is_healing=is_healing),
         why="Paths to the device are down: the rest carry all of its load."
-        if is_multipath
+        if array.manager == "dm-multipath"
         else f"Members are failed or missing. {_explain_loss(array)}",
         evidence={
             "arrays": (array.name,),
             "level": array.level,
             "state": array.state,
             "missing": array.missing,
+            "survives": array.survives,
             "failed": array.failed,
             "members": array.members,
         },
@@ -61,24 +74,13 @@ def _degraded_finding(array: Array) -> Finding:
 
 def _explain_loss(array: Array) -> str:
     """What it means for reads, and for the data, by how the members are combined."""
-    spare = _spare_members(array)
+    spare = max(array.survives or 0, 0)
     loss = f"the loss of {f'more than {spare}' if spare else 'another'} may lose data."
-    if array.level in _PARITY:
+    if array.level in _PARITY or array.level in ("raid50", "raid60"):
         return f"What was on them is computed from the others at each read, and {loss}"
     if array.level in _COPIES:
         return f"Reads go to the copies that are left, and {loss}"
     return f"T{loss[1:]}"
-
-
-def _spare_members(array: Array) -> int:
-    """How many more members may be lost without any data, whichever they are: of two parities one, of three copies the
-    last but one. 0 where that is not known: the members of an array are no count, as spares are among them."""
-    if array.missing is None:
-        return 0
-    if array.level == "raid6":
-        return max(2 - array.missing, 0)
-    copies = whole_number(array.detail.get("raid_disks", "")) if array.level == "raid1" else None
-    return max(copies - array.missing - 1, 0) if copies else 0
 
 
 def _lacks_more(array: Array) -> bool:
@@ -150,7 +152,8 @@ _HURTS: Mapping[str, str] = {
     sources=(sources.MD,),
 )
 def degraded(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, ...]:
-    lost = tuple(_degraded_finding(array) for array in facts.arrays if _is_degraded(array))
+    worst = sorted(facts.arrays, key=lambda array: array.survives or 0)
+    lost = tuple(_degraded_finding(array) for array in worst if _is_degraded(array))
     return (
         *lost,
         *(

@@ -79,14 +79,14 @@ def test_the_page_says_what_is_wrong_of_what_and_when(machine: Machine) -> None:
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC · --root \S", first)
     assert " read 2" in first, "when it was read: a tree of files has no date of its own"
     assert counts.startswith("2 critical")
-    assert any("1 critical  md0, md1 have lost redundancy" in line for line in lines)
+    assert any("1 critical  md0, md1: 1 of 2 drives missing" in line for line in lines)
     assert any("2 critical  md2 is inactive and cannot be read" in line for line in lines)
 
 
 def test_one_line_and_everything(machine: Machine) -> None:
     (line,) = machine.scan("--brief").splitlines()
     assert line.startswith("stor1: 2 critical")
-    assert "md0, md1 have lost redundancy" in line
+    assert "md0, md1: 1 of 2 drives missing" in line
     whole = machine.scan("--all")
     assert "hurts when" in whole
     assert "arrays.degraded" in whole
@@ -190,7 +190,7 @@ def test_a_muted_finding_is_counted_listed_and_not_a_failure(machine: Machine) -
     words = ("--host", "*", "--reason", 'a "spare" is ordered', "--until", "2999-01-31")
     assert machine.run("scan", "--root", str(machine.root), "--fail-on", "critical").returncode == 1
     assert machine.run("mute", "arrays.degraded", "--device", "md0", *words).returncode == 0
-    assert "md1 has lost redundancy" in machine.scan()
+    assert "md1: 1 of 2 drives missing" in machine.scan()
     assert "· 1 finding muted" in machine.scan()
     assert machine.run("mute", "arrays.degraded", *words).returncode == 0
     assert machine.run("mute", "arrays.inactive", *words).returncode == 0
@@ -202,7 +202,7 @@ def test_a_muted_finding_is_counted_listed_and_not_a_failure(machine: Machine) -
     muted = [one["muted"] for one in machine.document()["findings"] if one["id"] == "arrays.inactive"]
     assert muted == [{"reason": 'a "spare" is ordered', "until": "2999-01-31"}]
     assert machine.run("unmute", "arrays.degraded").returncode == 0
-    assert "md0, md1 have lost redundancy" in machine.scan()
+    assert "md0, md1: 1 of 2 drives missing" in machine.scan()
     assert "arrays.inactive" in machine.ignore.read_text()
     assert machine.run("unmute", "arrays.degraded").returncode == 3
 
@@ -211,7 +211,7 @@ def test_an_entry_for_other_hosts_says_so_in_the_list(machine: Machine) -> None:
     assert machine.run("mute", "arrays.degraded", "--host", "web*", "--reason", "theirs").returncode == 0
     listed = machine.scan("--muted")
     assert "not for this host: mutes nothing here" in listed
-    assert "lost redundancy" not in listed
+    assert "drives missing" not in listed
 
 
 def test_an_entry_for_a_rule_that_there_is_not_says_so(machine: Machine) -> None:
@@ -265,7 +265,7 @@ def test_unmute_by_number_is_safe(machine: Machine) -> None:
 
 def test_an_entry_without_a_host_is_for_this_machine_alone(machine: Machine) -> None:
     assert machine.run("mute", "arrays.degraded", "--reason", "mine").returncode == 0
-    assert "md0, md1 have lost redundancy" in machine.scan()
+    assert "md0, md1: 1 of 2 drives missing" in machine.scan()
 
 
 def test_an_entry_that_is_over_says_so(machine: Machine) -> None:
@@ -274,7 +274,7 @@ def test_an_entry_that_is_over_says_so(machine: Machine) -> None:
         '# ours\n[[ignore]]\nid = "arrays.degraded"\nhost = "stor*"\nreason = "old"\nuntil = 2020-01-31\n'
     )
     page = machine.scan()
-    assert "md0, md1 have lost redundancy" in page
+    assert "md0, md1: 1 of 2 drives missing" in page
     assert "no longer muted: arrays.degraded on stor* (until 2020-01-31)" in page
     assert "expired on 2020-01-31" in machine.scan("--muted")
     assert machine.run("mute", "arrays.degraded", "--host", "stor*", "--reason", "new").returncode == 0
@@ -443,7 +443,7 @@ def test_what_is_new_worse_and_gone(machine: Machine, tmp_path: Path) -> None:
     assert "2 gone" in page
     new, gone = page.split("\nNew\n")[1].split("\nGone\n")
     assert "md3 is inactive" in new
-    assert "md0 has lost redundancy" in gone
+    assert "md0: 1 of 2 drives missing" in gone
     assert "md2 is inactive" in gone
     archive = tmp_path / "now.tar.gz"
     assert machine.run("snapshot", "-o", str(archive), "--root", str(machine.root)).returncode == 0
@@ -480,7 +480,7 @@ def test_a_rebuild_that_ends_badly_is_worse(machine: Machine, tmp_path: Path) ->
     machine.write("proc/mdstat", "Personalities : [raid1]\nmd0 : active raid1 sda1[0]\n      1000 blocks [2/1] [U_]\n")
     page = machine.scan("--since", str(before))
     assert "1 worse" in page
-    assert "md0 has lost redundancy" in page.split("\nWorse\n")[1]
+    assert "md0: 1 of 2 drives missing" in page.split("\nWorse\n")[1]
 
 
 def test_a_date_means_the_last_kept_scan_before_it(machine: Machine) -> None:

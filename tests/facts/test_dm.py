@@ -14,10 +14,10 @@ from advisor.facts.dm_text import (
     ArrayShape,
     RaidStatus,
     VolumeName,
-    failed_paths,
     mirror_status,
     parse_dm_lines,
     parse_volume_name,
+    path_states,
     raid_status,
     shape_of,
 )
@@ -360,8 +360,8 @@ def test_roles(mapping: str, identity: str, table: str, role: str) -> None:
     assert role_of(mapping, identity, targets) == role
 
 
-def test_failed_paths_of_a_state() -> None:
-    assert failed_paths(tuple(MULTIPATH_STATUS.format("F", "A").split())) == ("8:16",)
+def test_states_of_paths() -> None:
+    assert path_states(tuple(MULTIPATH_STATUS.format("F", "A").split()))[:2] == (("8:16", "F"), ("8:32", "A"))
 
 
 @given(st.dictionaries(st.integers(0, 9).map(str), st.lists(st.integers(0, 9).map(str)).map(tuple)))

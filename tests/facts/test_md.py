@@ -9,7 +9,7 @@ import pytest
 from advisor.facts.array import Array
 from advisor.facts.arrays import read_arrays
 from advisor.facts.disks import read_disks
-from advisor.facts.md import Device, Md, data_disks, is_lost, state_of
+from advisor.facts.md import Device, Md, data_disks, losses, state_of
 from advisor.facts.md_sources import from_mdadm, from_mdstat, from_sysfs
 from advisor.facts.mdstat import parse_mdadm_detail, parse_mdstat
 from advisor.facts.unknown import Unknowns
@@ -139,7 +139,8 @@ def test_work_and_health(degraded: str, action: str, state: str) -> None:
 
 
 def md(level: str, disks: int, missing: int = 0, **more: object) -> Md:
-    fields = {"chunk_bytes": 65536, "near_copies": 2 if level == "raid10" else None} | more
+    copies = {"near_copies": 2, "far_copies": 1} if level == "raid10" else {}
+    fields = {"chunk_bytes": 65536} | copies | more
     return Md("md0", level, "clean", disks=disks, missing=missing, **fields)  # type: ignore[arg-type]
 
 
@@ -164,16 +165,10 @@ def serving(*slots: int) -> tuple[Device, ...]:
 DATA = read_cases(__file__, md, serving)
 
 
-@pytest.mark.parametrize(
-    ("array", "lost"),
-    [
-        *DATA["what_a_level_can_do_without"],
-        *[(md("raid1", 2, 1), False), (md("raid1", 2, 2), True), (md("raid5", 3, 1), False), (md("raid5", 3, 2), True)],
-        *[(md("raid6", 4, 2), False), (md("raid6", 4, 3), True), (md("raid0", 2, 1), True)],
-    ],
-)
-def test_what_a_level_can_do_without(array: Md, lost: bool) -> None:
-    assert is_lost(array) is lost
+@pytest.mark.parametrize(("array", "left"), DATA["what_a_level_can_do_without"])
+def test_what_a_level_can_do_without(array: Md, left: int | None) -> None:
+    assert losses(array) == left
+    assert (state_of(array) == "failed") is (left is not None and left < 0)
 
 
 def test_sysfs_wins_over_a_table_that_contradicts_it() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.facts.multipath_text import MultipathMap, parse_multipath
+from advisor.facts.arrays import read_arrays
+from advisor.facts.multipath_text import MultipathMap, count_unread, parse_multipath
+from advisor.facts.unknown import Unknowns
 from tests import captured
 from tests.cases import read_cases
+from tests.facts.storage import Tree
 from tests.facts.test_mdstat import command_texts
 
 DATA = read_cases(__file__)
@@ -24,6 +27,34 @@ def test_a_map() -> None:
         ("service-time 0", -10, "enabled"),
     ]
     assert [(path.device, path.is_usable) for path in one.paths] == [("sdc", True), ("sdf", False), ("-", False)]
+
+
+def test_heads_of_old_releases_and_lost_paths() -> None:
+    maps = {one.device: one for one in parse_multipath(DATA["OLD_HEADS"])}
+    assert {name: one.wwid for name, one in maps.items()} == {
+        **{"VOLUME": "360050760", "dm-2": "360a98000", "dm-4": "3600a0b80", "3600a0b81": "3600a0b81", "dm-3": "adm-1x"}
+    }
+    usable = {name: [path.is_usable for path in one.paths] for name, one in maps.items()}
+    assert usable == {
+        **{"VOLUME": [True, False, False], "dm-2": [True, False], "dm-4": [], "3600a0b81": []},
+        "dm-3": [True, False, False, False, False],
+    }
+    assert count_unread(DATA["OLD_HEADS"]) == 1
+
+
+def test_lost_paths_are_counted_each_by_itself() -> None:
+    tree = Tree()
+    tree.answer(["multipath", "-ll"], DATA["OLD_HEADS"])
+    unknown = Unknowns()
+    found = {one.device: one for one in read_arrays(tree.host(), (), unknown)}
+    [lost] = [one.why for one in unknown.listed() if one.fact == "arrays.multipath"]
+    assert lost.startswith("1 map ")
+    states = {name: (one.missing, one.expected, one.survives, one.state) for name, one in found.items()}
+    assert states == {
+        **{"dm-3": (4, 5, 0, "degraded"), "VOLUME": (2, 3, 0, "degraded"), "dm-2": (1, 2, 0, "degraded")},
+        **{"dm-4": (0, 0, -1, "failed"), "3600a0b81": (0, 0, -1, "failed")},
+    }
+    assert found["dm-3"].failed == ("sdh", "sdk")
 
 
 @pytest.mark.parametrize("end", range(0, len(TEXT), 11))
