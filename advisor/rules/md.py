@@ -28,8 +28,23 @@ _STREAM_CHUNK_BYTES = 128 * _KIB
 _RANDOM_WRITES = 0.3
 
 
+# Kinds of work that restore redundancy or change the array, by md's words and those of /proc/mdstat.
+_WORK = {"recover": "rebuild", "recovery": "rebuild", "resync": "resync", "reshape": "reshape"}
+_WORK_OF_STATE = {"recovering": "rebuild", "resyncing": "resync", "reshaping": "reshape"}
+_UNTIL_DONE = {
+    "rebuild": "until it is done, the loss of another member may lose data",
+    "resync": "until it is done, copies or parity may not fit the data",
+    "reshape": "until it is done, the array is slow",
+}
+
+
 def _of_md(facts: Facts, levels: frozenset[str]) -> Iterator[Array]:
     return (array for array in facts.arrays if array.manager == "md" and array.level in levels)
+
+
+def _work(array: Array) -> str:
+    """The work that goes on: rebuild, resync or reshape; empty for none, and for a check."""
+    return _WORK_OF_STATE.get(array.state or "") or _WORK.get(array.detail.get("sync_action", ""), "")
 
 
 def _array_attribute(array: Array, name: str) -> int | None:
@@ -120,7 +135,7 @@ def one_thread(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
     id="md.rebuild-limited",
     severity="advice",
     title="A rebuild runs at the limit that md sets",
-    what="sync_speed against sync_speed_max of arrays that rebuild a member.",
+    what="sync_speed against sync_speed_max of arrays that rebuild a member, resync or reshape.",
     why="dev.raid.speed_limit_max, 200,000 KiB/s by default, is from the days of hard disks.",
     helps_when="Drives that are much faster than the limit.",
     hurts_when="The service needs the bandwidth more than the array needs its redundancy.",
@@ -129,17 +144,16 @@ def one_thread(facts: Facts, workload: DeclaredWorkload | None) -> Finding | Non
 def rebuild_limited(facts: Facts, workload: DeclaredWorkload | None) -> tuple[Finding, ...]:
     return tuple(
         rebuild_limited.found(
-            title=f"The rebuild of {array.name} runs at its limit",
-            why=f"It runs at {speed // _KIB:,} MiB/s, and md lets it have {most // _KIB:,} MiB/s; until it is done, "
-            "the loss of another member may lose data.",
+            title=f"The {work} of {array.name} runs at its limit",
+            why=f"It runs at {speed // _KIB:,} MiB/s, and md lets it have {most // _KIB:,} MiB/s; {_UNTIL_DONE[work]}.",
             evidence={"arrays": (array.name,), "sync_speed_kib": speed, "sync_speed_max_kib": most},
             remedy=(
                 SetTunable(f"md:{array.device}:sync_speed_max", str(4 * most), "at-least"),
-                "roll it back when the rebuild is done",
+                f"roll it back when the {work} is done",
             ),
         )
         for array in _of_md(facts, _REDUNDANT)
-        if array.state == "recovering"
+        if (work := _work(array))
         and (speed := _array_attribute(array, "sync_speed")) is not None
         and (most := _array_attribute(array, "sync_speed_max"))
         and speed >= _NEAR_LIMIT * most
@@ -182,16 +196,18 @@ def no_bitmap(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None
     id="md.mismatches",
     severity="warning",
     title="The members of an array do not agree",
-    what="mismatch_cnt of redundant md arrays, from the last check or repair.",
+    what="mismatch_cnt of redundant md arrays and of LVM's (dmsetup status), from the last check or repair.",
     why="A check reads all members and counts where they contradict each other.",
     helps_when="Always: no setting is worth more than right data.",
-    hurts_when="sync_action repair makes them agree, but md cannot know which one is right.",
+    hurts_when="A repair makes them agree, but md cannot know which one is right.",
     sources=(sources.MD,),
 )
 def mismatches(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
-    counted = ((array, _array_attribute(array, "mismatch_cnt") or 0) for array in _of_md(facts, _REDUNDANT))
-    for array, sectors in counted:
-        if sectors:
+    for array in facts.arrays:
+        sectors = _array_attribute(array, "mismatch_cnt")
+        if sectors and array.level in _REDUNDANT:
+            name = shlex.quote(array.name)
+            check = f"echo check > /sys/block/{shlex.quote(array.device)}/md/sync_action"
             by_parity = array.level in _PARITY
             yield mismatches.found(
                 severity="warning" if by_parity else "info",
@@ -209,7 +225,7 @@ def mismatches(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
                     ),
                     "read the kernel's log, and compare the data with a backup",
                     RunShell(
-                        f"echo check > /sys/block/{shlex.quote(array.device)}/md/sync_action",
+                        check if array.manager == "md" else f"lvchange --syncaction check {name}",
                         "count again",
                         f"the service on {array.name}: a check takes bandwidth for hours",
                     ),
