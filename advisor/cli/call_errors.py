@@ -18,8 +18,8 @@ def call_message(error: Any) -> str:
     kind = type(error).__name__
     if kind == "NoSuchOption":
         option, params = error.option_name, error.ctx.command.params
-        if option in _GONE:
-            return f"{option}: was removed; {_GONE[option]}"
+        if gone := _GONE.get(f"{error.ctx.command.name} {option}", _GONE.get(option)):
+            return f"{option}: was removed; {gone}"
         known = {one.lstrip("-"): one for param in params for one in (*param.opts, *param.secondary_opts)}
         close = near_names(option.lstrip("-"), (name for name, one in known.items() if one.startswith("--")))
         meant = _MEANT.get(option.lstrip("-"), "")
@@ -69,6 +69,10 @@ _MEANT = {
 
 
 _GONE = {
+    **dict.fromkeys(
+        ("observe --target", "observe --check", "observe --svg"),
+        "advisor bench --workload FILE --target DIR runs the twin, and compares",
+    ),
     "--lang": "pages and messages are English",
     "--junit": "--json prints each result",
     "--raw-device": "--target DIR measures a file on a file system of the disk",

@@ -7,6 +7,7 @@ kernel is there already.
 
 from __future__ import annotations
 
+from advisor.facts.writers.late_modules import BRINGS
 from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_modules import (
@@ -76,4 +77,5 @@ class KernelModule(DirectValue, frozen=True):
                 return Preflight(refusal="the list of its modules cannot be read here", state="unknown")
             return Preflight(refusal="this kernel has no such module", state="not-applicable")
         brought = [one for one in others if one not in read_loaded(host) and not is_built_in(host, one)]
-        return Preflight(undo=(removal_command(self.name, *brought),))
+        notes = tuple(f"{one}: {BRINGS[one]}" for one in (self.name, *brought) if one in BRINGS)
+        return Preflight(undo=(removal_command(self.name, *brought),), notes=notes)

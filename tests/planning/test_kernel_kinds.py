@@ -248,6 +248,14 @@ def test_what_a_module_brought_along_goes_with_it_and_nothing_else(tmp_path: Pat
     assert change.persist == "/etc/modules-load.d/advisor-test.conf"
 
 
+def test_a_module_tells_which_keys_it_sets_and_so_does_one_that_brings_it(tmp_path: Path) -> None:
+    needs = "kernel/a/br_netfilter.ko:\nkernel/a/nf_conntrack.ko:\nkernel/a/nf_nat.ko: kernel/a/nf_conntrack.ko\n"
+    host = build(tmp_path, {"/lib/modules/6.1.0/modules.dep": needs})
+    for name, key in {"br_netfilter": "net.bridge.bridge-nf-call-iptables", "nf_nat": "nf_conntrack_max"}.items():
+        (note,) = plan_of(host, {f"module:{name}": "loaded"}).notes
+        assert key in note
+
+
 def test_a_parameter_that_cannot_be_written_is_for_the_next_load(tmp_path: Path) -> None:
     host = build(tmp_path)
     (tmp_path / "root/sys/module/other/parameters/depth").chmod(0o444)

@@ -27,6 +27,14 @@ LATE: tuple[tuple[str, str, str | None], ...] = (
     ("lockd", "sysctl:fs.nfs.nlm_*", None),
 )
 """Module, the keys that it has, and what they are until something sets them, where that is the same everywhere."""
+BRINGS = {
+    "br_netfilter": "net.bridge.bridge-nf-call-iptables, -ip6tables and -arptables become 1 when it is loaded: frames "
+    "between ports of a bridge then pass the firewall's FORWARD rules, and a policy of DROP cuts off virtual machines "
+    "and containers; sysctl:net.bridge.bridge-nf-call-iptables=0 in the same plan leaves them alone",
+    "nf_conntrack": "the keys below net.netfilter begin with the kernel's own values, nf_conntrack_max with one by "
+    "memory: where a rule asks for it, each connection takes an entry, and a full table drops new ones",
+}
+"""What else becomes of a host when a module is loaded (networking/bridge, networking/nf_conntrack-sysctl)."""
 LATER = "loaded later"
 """What the next boot makes of such a module."""
 DIRECTORIES = ("/etc/modules-load.d", "/run/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d")
