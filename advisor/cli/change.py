@@ -1,7 +1,5 @@
 """``advisor plan``, ``apply``, ``status``, ``verify``, ``rollback`` and ``rollback-script``."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -159,7 +157,7 @@ def apply(
 
 
 def apply_agreed(
-    names: Asked,
+    names: "Asked",
     given: Mapping[str, str],
     *,
     is_agreed: bool,
@@ -169,11 +167,11 @@ def apply_agreed(
     confirm_within: float = 60,
     instead_of: Sequence[str] = (),
     force: bool = False,
-) -> ApplyResult:
+) -> "ApplyResult":
     """The result of an apply as root, after the plan has been shown and agreed to. Raises what `apply` raises."""
     from advisor.report.plan import plan_text
 
-    def agree(made: Plan) -> bool:
+    def agree(made: "Plan") -> bool:
         if shows_plan:
             print_text(plan_text(made, width=terminal_width(), color=wants_color(), is_asked=True))
         return ask_user("Apply this?")
@@ -191,7 +189,7 @@ def apply_agreed(
     )
 
 
-def show_applied(done: ApplyResult) -> None:
+def show_applied(done: "ApplyResult") -> None:
     """Print what an apply came to, and what became of the transactions whose place it took."""
     from advisor.report.transaction import applied_text, rollback_text
 
@@ -200,7 +198,7 @@ def show_applied(done: ApplyResult) -> None:
         print_text(rollback_text(done.taken_out, width=terminal_width(), color=wants_color()))
 
 
-def remaining_state(record: Record | None) -> str:
+def remaining_state(record: "Record | None") -> str:
     """What is there although it could not be printed."""
     if record is None:
         return "nothing was changed"
@@ -258,7 +256,7 @@ def confirm(
     return _rollback_code(kept.taken_out)
 
 
-def _rollback_code(found: RolledBack) -> int:
+def _rollback_code(found: "RolledBack") -> int:
     """5 where an item of what was rolled back does not have its old value."""
     return 5 if any(not one.is_back for _record, outcomes in found for one in outcomes) else 0
 
@@ -309,11 +307,11 @@ def verify(
 
     files = MetricFiles(prometheus, openmetrics)
 
-    def look() -> Status:
+    def look() -> "Status":
         check_forms(files, nagios=nagios, as_json=as_json)
         return verify_host(lambda: _verified(files.is_asked or nagios), files)
 
-    def _verified(is_monitored: bool) -> Status:
+    def _verified(is_monitored: bool) -> "Status":
         # A plugin's answer and metrics have no place for others, and are asked for every minute.
         found = operations.verify(identity, with_others=not nagios and not files.takes_output, root=root)
         if is_monitored and found.unreadable:

@@ -1,6 +1,6 @@
 """The command line as typer knows it: each command's module is imported when the command is called or explained."""
 
-from __future__ import annotations
+# Annotations are evaluated here, not from their text by typer: that takes 2 ms of a scan.
 
 import importlib
 import os
