@@ -8,7 +8,7 @@ from functools import cached_property
 
 import msgspec
 
-from advisor.diagnosis.block_stack import BlockStack, mark_remote, multipath_head, read_block_stack, service_ms
+from advisor.facts.block_graph import BlockGraph, multipath_head, read_block_graph, service_ms
 from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host, Missing
 from advisor.observe.rates import (
@@ -28,12 +28,12 @@ class DiagnosisContext(msgspec.Struct, frozen=True):
     """What a host is, read once before its counters: the map on which a span is the measurement."""
 
     facts: Facts
-    stack: BlockStack
+    stack: BlockGraph
 
 
 def read_context(host: Host) -> DiagnosisContext:
     facts = scan(host)
-    return DiagnosisContext(facts, mark_remote(read_block_stack(host), facts.disks))
+    return DiagnosisContext(facts, read_block_graph(host, facts))
 
 
 _NO_SPEED = frozenset(

@@ -8,11 +8,11 @@ from itertools import chain, combinations
 from statistics import median
 
 from advisor.diagnosis.askers import asks_storage
-from advisor.diagnosis.block_stack import is_flash, is_remote, medium_of, multipath_head
 from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent
 from advisor.diagnosis.groups import asks_group, device_of, limit_command, name_group, stalled_share
 from advisor.diagnosis.observation import DiskLoad, Observation
 from advisor.diagnosis.shared_devices import find_held_groups
+from advisor.facts.block_graph import is_flash, is_remote, medium_of, multipath_head
 from advisor.host.numbers import count_of
 from advisor.observe.cgroups import V1_IO_LIMITS
 
@@ -193,7 +193,7 @@ def _is_lowest(seen: Observation, name: str) -> bool:
     resource="disk",
     help="hardware",
     what="Utilisation, queue and mean wait of each block device, against the time that its medium takes by itself.",
-    threshold="busy 70 % of the time and the wait above the medium's own time (block_stack.service_ms), with tasks "
+    threshold="busy 70 % of the time and the wait above the medium's own time (block_graph.service_ms), with tasks "
     "that wait 10 % of the time for storage; or always busy, a queue of 4 that is no writeback and no check of an "
     "array, and twice that time; netdata warns at 98 % of ten minutes",
     sources=(_NETDATA_DISKS, IOSTATS),
@@ -415,7 +415,7 @@ def queue_full(seen: Observation) -> Iterator[BindingCause]:
     resource="disk",
     help="repair",
     what="The busy time for each completed request, against what the medium takes.",
-    threshold="3 times the medium's own time (block_stack.service_ms) while the device is busy",
+    threshold="3 times the medium's own time (block_graph.service_ms) while the device is busy",
     sources=(IOSTATS,),
 )
 def slow(seen: Observation) -> Iterator[BindingCause]:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-PARITY_DISKS = {"raid4": 1, "raid5": 1, "raid6": 2}
+from advisor.facts.levels import PARITY_DISKS, Relation
 
 
 class ArrayPart(msgspec.Struct, frozen=True):
@@ -15,7 +15,8 @@ class ArrayPart(msgspec.Struct, frozen=True):
 
     ``name`` is what its own tools call it. ``level`` is one of `Array.level`'s words and says how ``members`` are
     combined: kernel names of devices, or further parts. ``linear`` lays them one behind the other. ``size_bytes`` and
-    ``chunk_bytes`` are None where they are unknown or have no meaning.
+    ``chunk_bytes`` are None where they are unknown or have no meaning. ``relation`` is what the part is to the one
+    above, where its level does not say it: a cache, metadata.
     """
 
     name: str
@@ -23,6 +24,7 @@ class ArrayPart(msgspec.Struct, frozen=True):
     members: tuple[str | ArrayPart, ...]
     size_bytes: int | None = None
     chunk_bytes: int | None = None
+    relation: Relation | None = None
 
     def devices(self) -> Iterator[str]:
         """The devices of it and of its parts, each as often as it is there."""

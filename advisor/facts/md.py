@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from advisor.facts.array import PARITY_DISKS, Array, losses_left
+from advisor.facts.array import Array, losses_left
 from advisor.facts.block import natural
+from advisor.facts.levels import PARITY_DISKS
 
 DOING = {
     "recover": "recovering",

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from advisor.facts.array import PARITY_DISKS
 from advisor.facts.block import clean, kernel_name, natural, read_size
+from advisor.facts.levels import PARITY_DISKS
 from advisor.facts.md import DOING, Device, Md
 from advisor.facts.mdstat import PARITY_LAYOUTS, MdadmDetail, MdstatArray, parse_mdadm_detail, parse_mdstat
 from advisor.facts.unknown import Unknowns

@@ -17,9 +17,9 @@ from typing import Literal
 
 import msgspec
 
-from advisor.diagnosis.block_stack import service_ms
 from advisor.diagnosis.cause import BINDS_FROM, STEAL_FROM
 from advisor.diagnosis.observation import DiagnosisContext, Observation
+from advisor.facts.block_graph import service_ms
 from advisor.facts.disks import Disk
 from advisor.observe.span import CounterSpan
 

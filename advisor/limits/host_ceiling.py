@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
 import msgspec
 
 from advisor.facts.block import natural
+from advisor.facts.block_graph import BlockGraph, BlockNode
 from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.limits.azure_cache import find_cached
@@ -29,8 +30,8 @@ from advisor.limits.links import EMULATED, has_timestamps, wire_ceiling, wire_of
 from advisor.limits.machines import Given
 from advisor.limits.media import Media
 from advisor.limits.pci_and_network import PciAndNetwork
+from advisor.limits.raid import combine
 from advisor.limits.records import Limits
-from advisor.limits.stack import Devices, StackNode
 from advisor.limits.stages import TURNS_WORDS, StorageStages, turns_limit, volume_figures
 from advisor.limits.storage_use import Front, physical
 from advisor.limits.wire import mb_per_s
@@ -50,7 +51,7 @@ class DataPath(msgspec.Struct, frozen=True):
     """A data path: its tree of devices; None for a file system of other hosts, which lies behind ``links`` only."""
 
     name: str
-    node: StackNode | None
+    node: BlockNode | None
     places: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     is_metadata: bool = False
@@ -89,7 +90,10 @@ class _Host:
         whole, self.left_out = data_paths(facts, front)
         self.paths = tuple(part for path in whole for part in _split_parts(_serving_path(path, stages)))
         self.segmented = tuple(
-            path.name for path in whole if path.node and _serving_path(path, stages).node != path.node
+            path.name
+            for path in whole
+            if path.node and (serving := _serving_path(path, stages).node)
+            if set(serving.disks()) != set(path.node.disks())
         )
         self.numbers = tuple(at for at, path in enumerate(self.paths) if not path.is_metadata)
         self._notes: list[str] = []
@@ -305,9 +309,14 @@ class _Host:
 
     def _shared_parts(self, carriers: Sequence[_Carrier], quantity: Quantity) -> tuple[SharedPart, ...]:
         # By disk: a carrier has few of them, and of many paths few stand on these.
-        loads = _by_disk(loads_of(path.node, quantity) if path.node else {} for path in self.paths)
+        media = {one.name: one.carries.of(quantity) for one in carriers if one.stage == "media"}
+
+        def capacity(name: str) -> float:
+            return media.get(name, math.inf)
+
+        loads = _by_disk(loads_of(path.node, quantity, capacity) if path.node else {} for path in self.paths)
         shares = _by_disk(
-            loads_of(_collapse_multipath(path.node), quantity) if path.node else {} for path in self.paths
+            loads_of(_collapse_multipath(path.node), quantity, capacity) if path.node else {} for path in self.paths
         )
         found: dict[tuple[str, str], SharedPart] = {}
         for one in carriers:
@@ -490,27 +499,39 @@ def _path_loads(one: _Carrier, disks: Mapping[str, Sequence[tuple[int, float]]])
     return {at: taken[at] for at in sorted(taken) if taken[at] > 0}
 
 
-def loads_of(node: StackNode, quantity: Quantity) -> dict[str, float]:
-    """What each disk of a tree is loaded with for each unit that the tree carries."""
-    times = Counter(node.disks())
-    even = node.combine(lambda _: both_ways(1, 1)).of(quantity)
+def loads_of(
+    node: BlockNode, quantity: Quantity, capacity: Callable[[str], float] = lambda _: math.inf
+) -> dict[str, float]:
+    """What each disk of a tree is loaded with for each unit that the tree carries. Disks that serve side by side, as
+    the copies of a mirror its reads, take of it by their ``capacity``; evenly where one of these is not known."""
+    known = {disk: capacity(disk) for disk in node.disks()}
+    is_known = all(0 < one < math.inf for one in known.values())
+
+    def carried(leaf: Callable[[str], float]) -> float:
+        return combine(node, lambda name: both_ways(leaf(name), leaf(name))).of(quantity)
+
+    each = known if is_known else dict.fromkeys(known, 1.0)
+    whole = carried(each.__getitem__)
     found = {}
-    for disk, count in times.items():
-        # With no limit but that of this one disk, the tree carries so much for each unit of it.
-        alone = node.combine(lambda name, disk=disk: both_ways(1, 1) if name == disk else Figures()).of(quantity)  # type: ignore[misc]
-        carried = alone if math.isfinite(alone) else even
-        found[disk] = count / carried if carried > 0 else 0.0
+    for disk, count in Counter(node.disks()).items():
+        # With no limit but that of this one disk, the tree carries so much.
+        alone = carried(lambda name, disk=disk: each[name] if name == disk else math.inf)  # type: ignore[misc]
+        if math.isfinite(alone):
+            found[disk] = count * each[disk] / alone if alone > 0 else 0.0
+        else:
+            rest = carried(lambda name, disk=disk: 0.0 if name == disk else each[name])  # type: ignore[misc]
+            found[disk] = (whole - rest) / whole if whole > 0 else 0.0
     return found
 
 
-def _collapse_multipath(node: StackNode) -> StackNode:
+def _collapse_multipath(node: BlockNode) -> BlockNode:
     """The tree with each multipath device as one disk: all of its paths lead to one medium."""
     if node.family == "multipath":
-        return StackNode(node.name, node.device)
+        return BlockNode(node.name, node.device)
     return msgspec.structs.replace(node, members=tuple(map(_collapse_multipath, node.members)))
 
 
-def _media_below(node: StackNode) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _media_below(node: BlockNode) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each medium of a tree by its device, with the disks that are paths to it."""
     if node.family == "multipath":
         yield node.device, tuple(dict.fromkeys(node.disks()))
@@ -523,7 +544,7 @@ def _media_below(node: StackNode) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def data_paths(facts: Facts, front: Front) -> tuple[tuple[DataPath, ...], tuple[str, ...]]:
     """The paths that hold data, and the names of those that are left out."""
-    tops = [DataPath(", ".join(places) or node.name, node, places) for node, places, _ in Devices(facts).tops()]
+    tops = [DataPath(", ".join(places) or node.name, node, places) for node, places, _ in BlockGraph(facts).tops()]
     remote = tuple(DataPath(one.mountpoint, None, (one.mountpoint,), one.links) for one in front.remote)
     if front.places:
         served = [path for path in tops if _holds_any(path, front.places)]

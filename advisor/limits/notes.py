@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from advisor.facts.block_graph import BlockNode
 from advisor.facts.host_facts import Facts
 from advisor.facts.iris import Role
 from advisor.host.numbers import count_noun
@@ -12,7 +13,6 @@ from advisor.limits.declared import Declared, DeclaredVolume
 from advisor.limits.ebs import PROVISIONED, fills_seconds
 from advisor.limits.media import Media, bucket_of
 from advisor.limits.records import QuotaUse, Rate
-from advisor.limits.stack import StackNode
 
 _MOST_NAMES = 5
 _SIZE_SHARE = 0.05
@@ -28,7 +28,7 @@ def unused_notes(volumes: Sequence[DeclaredVolume]) -> Iterator[str]:
         yield f"{what} no disk of this host and left out: {_join_few(names)}"
 
 
-def size_notes(node: StackNode, media: Media) -> Iterator[str]:
+def size_notes(node: BlockNode, media: Media) -> Iterator[str]:
     """The disks below a device that the kernel reads another size of than is declared."""
     disks = tuple(dict.fromkeys(node.disks()))
     names: dict[str, list[str]] = {}
@@ -54,7 +54,7 @@ def _join_few(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_MOST_NAMES])}{more}"
 
 
-def degraded_notes(node: StackNode) -> Iterator[str]:
+def degraded_notes(node: BlockNode) -> Iterator[str]:
     """Arrays that are not whole. A multipath map has nothing to rebuild: it goes on with the paths that are left."""
     for array in node.arrays():
         if not array.missing and array.state not in ("degraded", "recovering", "failed"):
@@ -71,7 +71,7 @@ def _paths_words(missing: int, left: int) -> str:
     return f"{lost if missing else 'a path is missing'}; {rest if missing else 'the rest carries'} the load"
 
 
-def bucket_notes(node: StackNode, media: Media) -> Iterator[str]:
+def bucket_notes(node: BlockNode, media: Media) -> Iterator[str]:
     """How long the emptied buckets below a device take to fill."""
     names: dict[str, list[str]] = {}
     for name in dict.fromkeys(node.disks()):
@@ -88,7 +88,7 @@ def _format_duration(seconds: float) -> str:
     return count_noun(seconds / 60, "minute") if seconds < 2 * 3600 else count_noun(seconds / 3600, "hour")
 
 
-def segment_notes(node: StackNode, spread: Rate | None, floor: Rate | None) -> Iterator[str]:
+def segment_notes(node: BlockNode, spread: Rate | None, floor: Rate | None) -> Iterator[str]:
     """What lies one behind the other: a stream is in one part at a time, and only load that is spread over all of it
     reaches them together."""
     if spread is None:
@@ -102,7 +102,7 @@ def segment_notes(node: StackNode, spread: Rate | None, floor: Rate | None) -> I
         yield f"in its slowest part a stream gets at most {reached}"
 
 
-def _segment_words(array: StackNode) -> str:
+def _segment_words(array: BlockNode) -> str:
     counts = [len(set(member.disks())) for member in array.members]
     if set(counts) == {1}:
         return (
@@ -130,7 +130,7 @@ def _join_either(read: float | None, write: float | None) -> str:
     return texts[0] if texts[0] == texts[1] else f"{texts[0]} reading, {texts[1]} writing"
 
 
-def stripe_notes(node: StackNode, facts: Facts) -> Iterator[str]:
+def stripe_notes(node: BlockNode, facts: Facts) -> Iterator[str]:
     """Logical volumes whose stripes do not go over all of their devices, where their segments are not known."""
     inside = {array.device for array in node.arrays()}
     for array in facts.arrays:

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from advisor.facts.block_graph import BlockGraph
 from advisor.facts.host_facts import Facts
 from advisor.limits.declared import Declared
 from advisor.limits.ebs import lasts_seconds
 from advisor.limits.figures import MIB
 from advisor.limits.media import Media, bucket_of
 from advisor.limits.records import Limits, Measure, ObservedShare, PathCeiling, Rate, StoragePath
-from advisor.limits.stack import Devices
 
 _BOTH_WAYS_AT_ONCE = frozenset({"network", "wire", "pcie"})
 """Full duplex: reads do not take from writes."""
@@ -53,7 +53,7 @@ def binding(ceilings: Sequence[PathCeiling], one: Measurement, *, in_burst: bool
 
 def with_observed(limits: Limits, measured: Iterable[Measurement], facts: Facts, declared: Declared) -> Limits:
     """The limits with each measurement at the path of its device; a note names the measurements without one."""
-    devices = Devices(facts)
+    devices = BlockGraph(facts)
     by_path: dict[str, list[ObservedShare]] = {}
     notes: list[str] = []
     paths = {path.device: path for path in limits.paths if path.kind == "storage"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
+from advisor.facts.block_graph import BESIDE, FILE_LEVEL, BlockGraph, BlockNode
 from advisor.facts.host_facts import Facts
 from advisor.facts.links import Link
 from advisor.limits.account import account_notes, account_quotas, unknown_quota
@@ -28,7 +29,6 @@ from advisor.limits.notes import (
 from advisor.limits.pci_and_network import PciAndNetwork
 from advisor.limits.raid import usable_bytes
 from advisor.limits.records import Bought, Bound, Capacity, Limits, NotKnown, PathCeiling, Rate, StoragePath
-from advisor.limits.stack import FILE_LEVEL, Devices, StackNode
 from advisor.limits.stages import StorageStages
 from advisor.rules.queries import by_name, is_physical, is_up
 
@@ -46,7 +46,7 @@ def limits_of(
     ``given`` are the machines of a user's own file.
     """
     declared = declared or Declared()
-    devices = Devices(facts)
+    devices = BlockGraph(facts)
     hired = hired_machine(facts, declared, given)
     media = Media(facts, declared, hired.local)
     stages = StorageStages(facts, context or PciAndNetwork(), declared, media, hired.name, hired.machine)
@@ -77,7 +77,7 @@ def _unread_facts(facts: Facts) -> Iterator[NotKnown]:
 
 
 def _storage_path(
-    top: tuple[StackNode, tuple[str, ...], tuple[str, ...]], facts: Facts, stages: StorageStages
+    top: tuple[BlockNode, tuple[str, ...], tuple[str, ...]], facts: Facts, stages: StorageStages
 ) -> StoragePath:
     node, places, kinds = top
     serving = stages.at_a_time(node)
@@ -113,13 +113,17 @@ def _rate_of(found: Sequence[Bound]) -> Rate:
     return Rate(**{one.quantity: one.value for one in found})
 
 
-def _describe_layer(array: StackNode) -> str:
+def _describe_layer(array: BlockNode) -> str:
     if array.level == FILE_LEVEL:
         return f"{array.name}: a file on {', '.join(member.name for member in array.members)}"
-    return f"{array.name}: {array.level or 'level unknown'} of {', '.join(member.name for member in array.members)}"
+    names: dict[str, list[str]] = {}
+    for member in array.members:
+        names.setdefault(member.relation if member.relation in BESIDE else "", []).append(member.name)
+    words = [f"{relation} {', '.join(those)}" for relation, those in names.items() if relation]
+    return "; ".join((f"{array.name}: {array.level or 'level unknown'} of {', '.join(names.get('', ()))}", *words))
 
 
-def _controller_layers(node: StackNode, facts: Facts) -> Iterator[str]:
+def _controller_layers(node: BlockNode, facts: Facts) -> Iterator[str]:
     """What the disks below are to the controller that makes them."""
     disks = set(node.disks())
     for array in facts.arrays:
@@ -130,7 +134,7 @@ def _controller_layers(node: StackNode, facts: Facts) -> Iterator[str]:
             yield f"{array.name}{where}: {array.level or 'level unknown'}{drives}, behind its controller{chunk}"
 
 
-def _make_notes(node: StackNode, facts: Facts, media: Media, ceilings: Sequence[PathCeiling]) -> Iterator[str]:
+def _make_notes(node: BlockNode, facts: Facts, media: Media, ceilings: Sequence[PathCeiling]) -> Iterator[str]:
     yield from degraded_notes(node)
     for array in node.arrays():
         if array.level == FILE_LEVEL and array.family is None:
@@ -152,12 +156,12 @@ def _make_notes(node: StackNode, facts: Facts, media: Media, ceilings: Sequence[
         )
 
 
-def _find_capacity(node: StackNode, facts: Facts) -> Capacity | None:
+def _find_capacity(node: BlockNode, facts: Facts) -> Capacity | None:
     if not node.members or any(array.level == FILE_LEVEL for array in node.arrays()):
         return None
     sizes = {disk.name: disk.size_bytes for disk in facts.disks}
     size = ({array.device: array.size_bytes for array in facts.arrays} | sizes).get(node.device)
-    raw = [sizes.get(name) for name in dict.fromkeys(node.disks())]
+    raw = [sizes.get(name) for name in dict.fromkeys(node.disks(holding=True))]
     known = [one for one in raw if one is not None]
     if size is None or len(known) != len(raw) or any(array.level == "multipath" for array in node.arrays()):
         return None

@@ -1,69 +1,82 @@
-"""RAID arithmetic: what an array makes of the figures of its members.
+"""The arithmetic of arrays: what a device makes of the figures of its members.
 
 Reads: every level spreads them over all working members, and a healthy array reads no parity: with parity spread over
-the members (RAID 5, 6) all of them serve data, RAID 4 reads its data members only. Writes in full stripes: RAID 0
-writes N, RAID 10 N/2, RAID 5 N-1, RAID 6 N-2 members' worth.
-Small writes cost 1 (RAID 0), 2 (RAID 1, 10), 4 (RAID 5) or 6 (RAID 6) operations of the members. A stripe is as
-fast as its slowest member. Sources: md(4), lvmraid(7), and the textbook small-write penalties (Chen et al., RAID:
-High-Performance, Reliable Secondary Storage, ACM Computing Surveys 26, 1994).
+the members (RAID 5, 6) all of them serve data, RAID 4 reads its data members only. Of a mirror each copy serves reads
+by itself, those marked write-mostly none while another one is left. Writes in full stripes: RAID 0 writes N, RAID 10
+N/2, RAID 5 N-1, RAID 6 N-2 members' worth. Small writes cost `Level.small_write` operations. A stripe is as fast as its
+slowest member. A journal takes every write, parity too (md's raid5-cache.rst); a cache may answer every read, and what
+is written reaches the device behind it in the end. Sources: those of `advisor.facts.levels`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import msgspec
+
+from advisor.facts.block_graph import BlockNode
+from advisor.facts.levels import LEVELS, MIRRORS
 from advisor.limits.figures import Figures, lowest, total
 
 FILE_SYSTEM_SHARE = 0.01
 """What a file system takes for itself (Dell EMC, BeeGFS reference architecture)."""
 
-_STRIPED = frozenset({"raid0", "striped"})
-_ONE_AFTER_THE_OTHER = frozenset({"linear"})
-_MIRRORS = frozenset({"raid1", "mirror"})
-_PARITY = {"raid4": 1, "raid5": 1, "raid6": 2}
-_PENALTY = {"raid5": 4, "raid6": 6}
 
-
-def family_of(level: str | None) -> str | None:
-    """``raid5`` for ``raid5_ls`` and the like; None for a level that has no arithmetic here."""
-    if level is None:
-        return None
-    if level in _STRIPED | _ONE_AFTER_THE_OTHER | _MIRRORS or level == "multipath":
-        return level
-    return next((name for name in ("raid10", *_PARITY) if level == name or level.startswith(f"{name}_")), None)
+def combine(node: BlockNode, leaf: Callable[[str], Figures], *, one_medium: bool = False) -> Figures:
+    """The figures of a tree from those of its disks. Of a device whose level is not known, the sum of its members:
+    more than that no arrangement gives. ``one_medium`` is for what lies behind all paths of a multipath device at
+    once."""
+    if not node.members:
+        return leaf(node.device)
+    by_relation: dict[str, list[Figures]] = {}
+    for member in node.members:
+        by_relation.setdefault(member.relation, []).append(combine(member, leaf, one_medium=one_medium))
+    journals, caches, idle = (by_relation.pop(name, []) for name in ("journal", "cache", "write-mostly"))
+    by_relation.pop("metadata", None)
+    serving = [one for figures in by_relation.values() for one in figures]
+    family = node.family or "linear"
+    found = combined(family, serving or idle, missing=node.missing, copies=node.copies, one_medium=one_medium)
+    if serving and idle:
+        slowest = lowest((found, *idle))
+        found = Figures(found.read_mb_per_s, slowest.write_mb_per_s, found.read_iops, slowest.write_iops)
+    if caches:
+        cache, reads = lowest(caches), total((found, *caches))
+        is_passed = node.level == "writecache"
+        writes = lowest((found, cache)) if is_passed else found
+        found = Figures(reads.read_mb_per_s, writes.write_mb_per_s, reads.read_iops, writes.write_iops)
+    if journals:
+        whole = len(serving) + node.missing
+        data = max(whole - LEVELS[family].parity, 1)
+        most = min(one.write_mb_per_s for one in journals) * data / whole
+        found = msgspec.structs.replace(found, write_mb_per_s=min(found.write_mb_per_s, most))
+    return found
 
 
 def combined(
     family: str, members: Sequence[Figures], *, missing: int = 0, copies: float = 2, one_medium: bool = False
 ) -> Figures:
-    """The figures of an array of these working members, ``missing`` more of which it lacks.
+    """The figures of a device of these working members, ``missing`` more of which it lacks.
 
-    ``family`` is one of `family_of`. ``copies`` is how often RAID 10 keeps each block. ``one_medium`` is for what lies
-    behind all paths of a multipath device at once.
+    ``family`` is one of `advisor.facts.levels.family_of`. ``copies`` is how often RAID 10 keeps each block.
+    ``one_medium`` as in `combine`.
     """
-    count, slowest = len(members), lowest(members)
-    if family in _ONE_AFTER_THE_OTHER:
+    level, slowest, whole = LEVELS[family], lowest(members), len(members) + missing
+    if level.relation in ("concatenation", "data") or (level.relation == "path" and not one_medium):
         # An upper bound, reached only where the load falls on all members.
         return total(members)
-    if family == "multipath":
-        return slowest if one_medium else total(members)
-    if family in _STRIPED:
-        return _multiply_figures(slowest, count, count, count, count)
-    if family in _MIRRORS:
-        return _multiply_figures(slowest, count, 1, count, 1)
-    if family == "raid10":
-        written = (count + missing) / copies
-        return _multiply_figures(slowest, count, written, count, written)
-    whole = count + missing
-    data = max(whole - _PARITY[family], 1)
-    reading = min(count, data) if family == "raid4" else count
-    small = 0.5 if family == "raid4" else whole / _PENALTY[family]
-    return _multiply_figures(slowest, reading, data, reading, small)
-
-
-def _multiply_figures(one: Figures, read: float, write: float, read_iops: float, write_iops: float) -> Figures:
+    if level.relation == "path":
+        return slowest
+    if family in MIRRORS:
+        reads = total(members)
+        return Figures(reads.read_mb_per_s, slowest.write_mb_per_s, reads.read_iops, slowest.write_iops)
+    written = max(whole - level.parity, 1) / (copies if level.relation == "copy" else 1)
+    reading = min(len(members), whole - level.parity) if family == "raid4" else len(members)
+    small = written if not level.parity else 0.5 if family == "raid4" else whole / level.small_write
     return Figures(
-        one.read_mb_per_s * read, one.write_mb_per_s * write, one.read_iops * read_iops, one.write_iops * write_iops
+        slowest.read_mb_per_s * reading,
+        slowest.write_mb_per_s * written,
+        slowest.read_iops * reading,
+        slowest.write_iops * small,
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence, Set
 
 import msgspec
 
+from advisor.facts.block_graph import BlockNode, Rank
 from advisor.facts.disks import Disk
 from advisor.facts.host_facts import Facts
 from advisor.limits import azure_cache, google_disks
@@ -24,8 +25,8 @@ from advisor.limits.links import EMULATED, PCIE_SOURCE, PCIE_WORDS, wire_ceiling
 from advisor.limits.machines import Machine
 from advisor.limits.media import Media, Medium
 from advisor.limits.pci_and_network import PciAndNetwork
+from advisor.limits.raid import combine
 from advisor.limits.records import PathCeiling, Rate, Stage
-from advisor.limits.stack import Rank, StackNode
 from advisor.limits.wire import mb_per_s
 from advisor.rules.multipath import iscsi_maps, link_speeds, selector
 from advisor.rules.queries import is_virtual_machine
@@ -44,10 +45,10 @@ class StorageStages(msgspec.Struct, frozen=True):
     instance_type: str | None
     machine: Machine | None
 
-    def at_a_time(self, node: StackNode, *, slowest: bool = False) -> StackNode:
+    def at_a_time(self, node: BlockNode, *, slowest: bool = False) -> BlockNode:
         """The part of a tree that serves one stream at a time: the fastest of its segments, or the slowest."""
 
-        def rank(one: StackNode) -> Rank:
+        def rank(one: BlockNode) -> Rank:
             rates = [ceiling.sustained for ceiling in self.of(one)]
             reads = [rate.read_mb_per_s for rate in rates if rate.read_mb_per_s is not None]
             iops = [rate.read_iops for rate in rates if rate.read_iops is not None]
@@ -56,7 +57,7 @@ class StorageStages(msgspec.Struct, frozen=True):
 
         return node.at_a_time(rank)
 
-    def of(self, node: StackNode) -> Iterator[PathCeiling]:
+    def of(self, node: BlockNode) -> Iterator[PathCeiling]:
         """The ceilings of one tree."""
         disks = tuple(dict.fromkeys(node.disks()))
         ebs = tuple(name for name in disks if self.media.is_volume(name))
@@ -106,7 +107,7 @@ class StorageStages(msgspec.Struct, frozen=True):
             node, drives, "drive" if len(drives) == 1 else f"{len(drives)} drives", "medium"
         )
 
-    def _google_ceilings(self, node: StackNode, disks: Sequence[str]) -> Iterator[PathCeiling]:
+    def _google_ceilings(self, node: BlockNode, disks: Sequence[str]) -> Iterator[PathCeiling]:
         """What the machine type carries to all its disks of each type on this path."""
         name = self.instance_type
         for kind, names in self.media.by_kind(disks).items():
@@ -155,7 +156,7 @@ class StorageStages(msgspec.Struct, frozen=True):
             return "iscsi"
         return "nvme" if name in self.context.far else None
 
-    def _quota_ceilings(self, node: StackNode, ebs: Sequence[str]) -> Iterator[PathCeiling]:
+    def _quota_ceilings(self, node: BlockNode, ebs: Sequence[str]) -> Iterator[PathCeiling]:
         """Of the io1 and io2 volumes among these: an account has no quota of the others' IOPS."""
         quota = self.declared.quota
         if quota is None:
@@ -178,7 +179,7 @@ class StorageStages(msgspec.Struct, frozen=True):
             where = counted if len(counted) < len(ebs) else ()
             yield PathCeiling("quota", "account quota", where, "declared", why, rate)
 
-    def _network_ceiling(self, node: StackNode, far: Sequence[str], role: str, what: str) -> PathCeiling:
+    def _network_ceiling(self, node: BlockNode, far: Sequence[str], role: str, what: str) -> PathCeiling:
         links = self.context.portals.get(role, ())
         names = tuple(link for link in links if link is not None)
         if not links or len(names) < len(links):
@@ -192,7 +193,7 @@ class StorageStages(msgspec.Struct, frozen=True):
         rate = Rate() if limit is None else shared(node, far, both_ways(limit))
         return msgspec.structs.replace(found, stage="network", sustained=rate)
 
-    def _pcie_ceilings(self, node: StackNode, disks: Sequence[str]) -> Iterator[PathCeiling]:
+    def _pcie_ceilings(self, node: BlockNode, disks: Sequence[str]) -> Iterator[PathCeiling]:
         """Each hop's even share among the disks of the path below it; the smallest share of each disk counts."""
         hops = {name: self.context.hops.get(name, ()) for name in disks}
         if not any(hops.values()):
@@ -209,7 +210,7 @@ class StorageStages(msgspec.Struct, frozen=True):
         where = tuple(sorted({address for _, address in share.values() if address}))
         most = max(crowd[address] for address in where)
         behind = f", {most} disks behind one link" if most > 1 else ""
-        rate = finite(node.combine(lambda name: both_ways(share.get(name, (math.inf, ""))[0])))
+        rate = finite(combine(node, lambda name: both_ways(share.get(name, (math.inf, ""))[0])))
         yield PathCeiling("pcie", "PCI Express", where, "host", PCIE_WORDS + behind, rate, source=PCIE_SOURCE)
 
     def _no_pcie(self, disks: Sequence[str]) -> Iterator[PathCeiling]:
@@ -218,7 +219,7 @@ class StorageStages(msgspec.Struct, frozen=True):
             why = f"{paths[0]} has several controllers: how they share the load is not known"
             yield PathCeiling("pcie", "PCI Express", tuple(paths), "unknown", why)
 
-    def _media_ceilings(self, node: StackNode, disks: Sequence[str], what: str, stage: Stage) -> Iterator[PathCeiling]:
+    def _media_ceilings(self, node: BlockNode, disks: Sequence[str], what: str, stage: Stage) -> Iterator[PathCeiling]:
         if not disks:
             return
         found = {name: self.media.figures(name) for name in disks}
@@ -301,11 +302,11 @@ def volume_figures(mb_per_s: float | None, iops: float | None) -> Figures:
     return both_ways(math.inf if mb_per_s is None else mb_per_s, math.inf if iops is None else iops)
 
 
-def _over_media(node: StackNode, known: dict[str, Medium], figures: Callable[[Medium], Figures]) -> Rate:
+def _over_media(node: BlockNode, known: dict[str, Medium], figures: Callable[[Medium], Figures]) -> Rate:
     # A disk that is below an array twice, by two partitions, is not twice as fast.
     times = Counter(node.disks())
     each = {name: figures(medium).shared_by(times[name]) for name, medium in known.items()}
-    return finite(node.combine(lambda name: each.get(name, Figures()), one_medium=True))
+    return finite(combine(node, lambda name: each.get(name, Figures()), one_medium=True))
 
 
 def turns_limit(facts: Facts, disks: Collection[str], *, ipv6: bool) -> float | None:
@@ -323,11 +324,11 @@ def turns_limit(facts: Facts, disks: Collection[str], *, ipv6: bool) -> float | 
     return paths.total() * min(each) if len(each) == len(wires) else None
 
 
-def shared(node: StackNode, disks: Sequence[str], whole: Figures) -> Rate:
+def shared(node: BlockNode, disks: Sequence[str], whole: Figures) -> Rate:
     """What an array makes of something that these of its disks share evenly."""
     members = set(disks)
     each = whole.shared_by(sum(name in members for name in node.disks()) or 1)
-    return finite(node.combine(lambda name: each if name in members else Figures()))
+    return finite(combine(node, lambda name: each if name in members else Figures()))
 
 
 def finite(figures: Figures) -> Rate:

@@ -20,6 +20,7 @@ from advisor.facts.disks import Disk
 from advisor.facts.filesystems import FileSystem
 from advisor.facts.host_facts import Facts
 from advisor.facts.identity import Cloud
+from advisor.facts.levels import family_of
 from advisor.facts.links import Link
 from advisor.host.patterns import lazy_regex
 from advisor.limits.declared import Declared, DeclaredVolume, Kind, check_volume, read_declared
@@ -32,7 +33,6 @@ from advisor.limits.machines import Given, Provider, all_machines, find_machine
 from advisor.limits.measured import parse_throughput
 from advisor.limits.paths import limits_of
 from advisor.limits.pci_and_network import PciAndNetwork
-from advisor.limits.raid import family_of
 from advisor.limits.records import Limits, StoragePath
 from advisor.limits.storage_use import Front, RemoteFilesystem, physical
 from advisor.rules.queries import by_name, links_above

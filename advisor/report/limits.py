@@ -22,6 +22,8 @@ _KNOWN: dict[Known, str] = {
     "unknown": "unknown",
 }
 _PLACES_SHOWN = 6
+_MOST_COPIES = 5
+"""A volume of less than a fifth of its disks is no arrangement of all of them, but a part."""
 
 
 def limits_document(limits: Limits) -> dict[str, object]:
@@ -90,7 +92,8 @@ def _add_path(page: Page, paths: Sequence[StoragePath]) -> None:
         words.append(path.device)
     if path.capacity:
         raw, usable = format_decimal(path.capacity.raw_bytes), format_binary(path.capacity.usable_bytes)
-        words.append(f"{raw} raw, {usable} usable")
+        is_part = path.capacity.usable_bytes * _MOST_COPIES < path.capacity.raw_bytes
+        words.append(f"{usable} usable, a part of {raw} of disks" if is_part else f"{raw} raw, {usable} usable")
     page.add(Span(title, "bold"), count, "".join(f" · {word}" for word in words), indent=2, hang=2)
     for layer in path.layers:
         page.add(Span(layer, "dim"), indent=4, hang=2)

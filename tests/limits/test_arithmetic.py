@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.facts.levels import family_of
 from advisor.limits.ebs import EbsVolume, carried
 from advisor.limits.figures import QUANTITIES, Figures
 from advisor.limits.instances import find_instance, table_directory
-from advisor.limits.raid import combined, family_of
+from advisor.limits.raid import combined
 from advisor.limits.wire import tcp_efficiency
 from tests.known import known
 
@@ -52,7 +53,8 @@ def test_paths_and_members_of_an_array() -> None:
         ("raid6_zr", "raid6"),
         ("raid10", "raid10"),
         ("mirror", "mirror"),
-        ("thin", None),
+        ("thin", "thin"),
+        ("unheard-of", None),
         (None, None),
     ],
 )
