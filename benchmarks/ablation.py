@@ -15,20 +15,11 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from advisor.proof.ablation import combination_digits, design_words, draw_combinations, run_count
-from advisor.proof.blocks import (
-    NONE,
-    Ablation,
-    ArmBlock,
-    ArmsProof,
-    ArmsSession,
-    ArmTurn,
-    conclude_session,
-    kept_values,
-)
+from advisor.proof.blocks import conclude_session, kept_values
 from advisor.proof.covariates import Covariates
 from advisor.proof.metrics import RunFigures
 from advisor.proof.own_command import COMMAND_WORKLOAD, CommandMetric, OwnCommand
-from advisor.proof.records import FioRun
+from advisor.proof.records import NONE, Ablation, FioRun, Pair, Proof, Session, command_subject, resolve_subject
 from advisor.proof.schedule import MODES, Schedule, make_schedule
 from advisor.proof.workloads import command_pattern
 
@@ -88,7 +79,7 @@ def simulate_session(
     law: Law = _constant,
     pairs: Mapping[tuple[int, int], float] | None = None,
     blocks: int = BLOCKS,
-) -> ArmsProof:
+) -> Proof:
     """A session of values with these effects (ln ratios); ``pairs`` are what two values do together on top."""
     names = [f"value-{number}" for number in range(len(effects))]
     words = design_words(len(names))
@@ -97,18 +88,18 @@ def simulate_session(
     noise = law(source, blocks * runs)
     made = []
     for index in range(blocks):
-        cells = []
+        found = []
         for place, active in enumerate(draw_combinations(names, words, source)):
             on = {names.index(name) for name in active}
             speed = noise[index * runs + place] + sum(effects[at] for at in on)
             speed += sum(value for pair, value in (pairs or {}).items() if on >= set(pair))
-            cells.append(ArmTurn(combination_digits(names, active), (_make_run(1000 * math.exp(speed)),), None, active))
-        made.append(ArmBlock(index, 0, tuple(cells)))
-    session = ArmsSession(
+            found.append(_make_run(combination_digits(names, active), 1000 * math.exp(speed)))
+        made.append(Pair(index, 0, "", tuple(found)))
+    session = Session(
+        subject=resolve_subject(command_subject("simulated", COMMAND), MODES["quick"]),
         arms=(NONE, *names),
-        workloads=(COMMAND_WORKLOAD,),
         schedule=make_layout(runs),
-        margin=0.10,
+        judged_by="pair",
         toggle_class="T0",
         seed=seed,
         target="/",
@@ -116,24 +107,22 @@ def simulate_session(
         device=None,
         fio_version="",
         started="2026-11-23T12:00:00+00:00",
-        values={},
-        blocks=tuple(made),
-        command=COMMAND,
+        pairs=tuple(made),
         ablation=Ablation("simulated", {name: (name,) for name in names}, words),
     )
     return conclude_session(session)
 
 
-def _make_run(tps: float) -> FioRun:
+def _make_run(arm: str, tps: float) -> FioRun:
     names = [name for name in RunFigures.__struct_fields__ if name not in ("measures", "sent_bytes", "received_bytes")]
     bare = RunFigures(**dict.fromkeys(names, 0), measures={"tps": tps})
-    return FioRun(0, "B", COMMAND_WORKLOAD, 0.0, bare, Covariates(2.0))
+    return FioRun(0, arm, COMMAND_WORKLOAD, 0.0, bare, Covariates(2.0))
 
 
-def covers(found: ArmsProof, effects: Sequence[float]) -> list[bool]:
+def covers(found: Proof, effects: Sequence[float]) -> list[bool]:
     """Whether the 95 % interval of each value holds its effect."""
     answers = []
-    for one, effect in zip(found.effects, effects, strict=True):
+    for one, effect in zip(found.workloads, effects, strict=True):
         low, high = one.interval95 or (math.nan, math.nan)
         answers.append(low <= math.exp(effect) <= high)
     return answers
@@ -148,7 +137,7 @@ def zero_rows(sessions: int) -> Iterable[str]:
             covered: list[bool] = []
             for seed in range(sessions):
                 found = simulate_session(effects, seed, law=law)
-                wrong += any(one.call in ("gain", "loss") for one in found.effects)
+                wrong += any(one.verdict in ("gain", "loss") for one in found.workloads)
                 covered += covers(found, effects)
             share = sum(covered) / len(covered)
             yield f"| {law_name} | {count} | {wrong / sessions:.1%} | {share:.1%} |"
@@ -163,7 +152,7 @@ def planted_rows(sessions: int) -> Iterable[str]:
             covered: list[bool] = []
             for seed in range(sessions):
                 found = simulate_session(effects, seed)
-                calls = [one.call for one in found.effects]
+                calls = [one.verdict for one in found.workloads]
                 hits += (calls[0] == "gain") + (calls[1] == "loss")
                 wrong += any(call in ("gain", "loss") for call in calls[2:])
                 covered += covers(found, effects)

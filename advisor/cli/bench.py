@@ -34,7 +34,7 @@ from advisor.cli.output import print_json, print_text, say, terminal_width, want
 from advisor.cli.scan import Json
 
 if TYPE_CHECKING:
-    from advisor.proof.archive import Saved, SavedArms, SavedBench
+    from advisor.proof.archive import Saved, SavedBench
     from advisor.proof.series import Bench
 
 
@@ -85,7 +85,7 @@ def bench(
     from advisor.cli.progress import session_progress
     from advisor.operations.measure import choose_settings, choose_workloads, measure_series
     from advisor.operations.prove import choose_command
-    from advisor.proof.bench import InterruptedBenchError
+    from advisor.proof.session_runner import InterruptedSessionError
 
     own = choose_command(
         command,
@@ -147,8 +147,8 @@ def bench(
     try:
         with session_progress() as progress:
             found = measure_series(chosen, names, command=own, options=options, progress=progress)
-    except InterruptedBenchError as stopped:
-        print_series(stopped.bench)
+    except InterruptedSessionError as stopped:
+        print_series(stopped.result)
         say(f"advisor: {stopped.message}")
         return stopped.exit_code
     print_series(found)
@@ -189,13 +189,12 @@ def compare(
     return 1 if result.is_worse or result.verdict == "invalid" else 0
 
 
-def analyse_again(saved: Saved | SavedBench | SavedArms, path: Path, html: Path | None, *, as_json: bool) -> int:
+def analyse_again(saved: Saved | SavedBench, path: Path, html: Path | None, *, as_json: bool) -> int:
     """Analyse one saved result again; a changed verdict is reported."""
     from advisor.cli.prove_page import UNWRITTEN, write_page
     from advisor.errors import UsageError
     from advisor.operations.measure import analyse_result
     from advisor.proof.archive import Saved, SavedBench
-    from advisor.proof.blocks import ArmsProof
     from advisor.proof.series import Bench
 
     if isinstance(saved, SavedBench) and html is not None:
@@ -205,10 +204,6 @@ def analyse_again(saved: Saved | SavedBench | SavedArms, path: Path, html: Path 
         say(f"{path}: the series of {found.series.started}, analysed again; nothing was measured")
     else:
         say(f"{path}: the session of {found.session.started}, analysed again; nothing was measured")
-    if isinstance(found, ArmsProof):
-        from advisor.cli.prove_arms import show_arms
-
-        return show_arms(found, html, None, as_json=as_json)
     print_result(found, as_json=as_json)
     if isinstance(found, Bench):
         return exit_code(found)

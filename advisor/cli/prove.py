@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -40,9 +39,7 @@ from advisor.cli.output import parse_settings, say
 from advisor.cli.scan import Json
 
 if TYPE_CHECKING:
-    from advisor.proof.blocks import ArmsProof
     from advisor.proof.records import Proof
-    from advisor.proof.session_runner import Progress
 
 
 def prove(
@@ -154,7 +151,16 @@ def prove(
     from advisor.cli.prove_page import check_page
     from advisor.errors import UsageError
     from advisor.operations.measure import choose_settings
-    from advisor.operations.prove import choose_command, choose_profile, measure_noise, prove_profile
+    from advisor.operations.prove import (
+        choose_command,
+        choose_profile,
+        measure_noise,
+        prove_arms,
+        prove_profile,
+        prove_values,
+        write_reduced_profile,
+    )
+    from advisor.proof.profile import Means
 
     if html is not None:
         check_page(html, others=(save, svg, replay))
@@ -289,42 +295,39 @@ def prove(
             "--force": force,
         }
     )
-    means: dict[str, Any] = {
-        "values": values,
-        "reconnect": reconnect,
-        "peer": peer,
-        "command": own,
-        "options": options,
-        "say": say,
-    }
-    if arms is not None or ablate:
-        from advisor.cli.prove_arms import run_arms
-        from advisor.operations.prove import prove_arms, prove_values, write_reduced_profile
-
-        def measure_arms(progress: Progress) -> ArmsProof:
-            if asked is None:
-                return prove_arms(arms or "", workloads or (), chosen, progress=progress, **means)
-            return prove_values(asked, workloads or (), chosen, progress=progress, **means)
-
-        write = None
-        if reduced_profile is not None and asked is not None:
-            write = partial(write_reduced_profile, reduced_profile, asked=asked, values=values)
-        return run_arms(measure_arms, html, svg, as_json=as_json, write_reduced=write)
 
     def measure() -> Proof:
         with session_progress() as progress:
+            means = Means(peer=peer, reconnect=reconnect, command=own, options=options, progress=progress, say=say)
+            if arms is not None:
+                return prove_arms(arms, workloads or (), chosen, means, values=values)
             if asked is None:
-                return measure_noise(chosen, workloads or (), command=own, options=options, progress=progress)
-            return prove_profile(asked, chosen, workloads=workloads or (), progress=progress, **means)
+                return measure_noise(chosen, means, workloads or ())
+            if ablate:
+                return prove_values(asked, workloads or (), chosen, means, values=values)
+            return prove_profile(asked, chosen, means, values=values, workloads=workloads or ())
 
-    return run_session(measure, html, svg, as_json=as_json)
+    def write_reduced(proof: Proof) -> None:
+        if reduced_profile is not None and asked is not None:
+            write_reduced_profile(reduced_profile, proof, asked, values)
+            say("the reduced profile is written; the result has the command that proves it")
+
+    return run_session(measure, html, svg, as_json=as_json, write_more=write_reduced)
 
 
-def run_session(measure: Callable[[], Proof], html: Path | None, svg: Path | None = None, *, as_json: bool) -> int:
-    """Measure, print the result and write its page and picture; the exit code of the command. Of an interrupted session
-    the partial result is printed."""
+def run_session(
+    measure: Callable[[], Proof],
+    html: Path | None,
+    svg: Path | None = None,
+    *,
+    as_json: bool,
+    write_more: Callable[[Proof], None] = lambda _: None,
+) -> int:
+    """Measure, print the result and write its page, picture and what else is to be written; the exit code of the
+    command. Of an interrupted session the partial result is printed."""
     from advisor.cli.prove_page import UNWRITTEN, write_page, write_picture
-    from advisor.proof.session_runner import InterruptedProofError
+    from advisor.errors import AdvisorError
+    from advisor.proof.session_runner import InterruptedSessionError
 
     def print_proof(proof: Proof) -> bool:
         """Print the result and write its page and picture; where one cannot be done, the others are all the same."""
@@ -339,11 +342,17 @@ def run_session(measure: Callable[[], Proof], html: Path | None, svg: Path | Non
 
     try:
         proof = measure()
-    except InterruptedProofError as stopped:
-        print_proof(stopped.proof)
+    except InterruptedSessionError as stopped:
+        print_proof(stopped.result)
         say(f"advisor: {stopped.message}")
         return stopped.exit_code
-    if not print_proof(proof) and not proof.kept:
+    is_written = print_proof(proof)
+    try:
+        write_more(proof)
+    except AdvisorError as error:
+        say(f"advisor: the reduced profile was not written: {error.message}")
+        is_written = is_written and exit_code(proof) != 0
+    if not is_written and not proof.kept:
         return UNWRITTEN
     return exit_code(proof)
 

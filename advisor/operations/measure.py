@@ -13,17 +13,7 @@ from advisor.errors import UsageError
 from advisor.host import live_host
 from advisor.host.patterns import lazy_regex
 from advisor.proof import bench
-from advisor.proof.archive import (
-    Saved,
-    SavedArms,
-    SavedBench,
-    check_place,
-    load_any,
-    reanalyse_arms,
-    reanalyse_proof,
-    reanalyse_series,
-)
-from advisor.proof.blocks import ArmsProof
+from advisor.proof.archive import Saved, SavedBench, check_place, load_any, reanalyse_proof, reanalyse_series
 from advisor.proof.command_runner import CommandProcess
 from advisor.proof.comparison import SeriesComparison, compare
 from advisor.proof.covariates import memory_bytes
@@ -143,7 +133,7 @@ def measure_series(
     """Measure workloads on this host as it is, by default a small random mix and reads. Writes fio's scratch file only.
     ``command`` (of `advisor.operations.prove.choose_command`) is measured in their place.
 
-    Raises UsageError and RefusedError before anything is written, InterruptedBenchError with the partial result after
+    Raises UsageError and RefusedError before anything is written, InterruptedSessionError with the partial result after
     a signal.
     """
     if command is not None:
@@ -163,7 +153,7 @@ def measure_series(
     return bench.bench(live_host(), workloads, settings, options=options, progress=progress)
 
 
-def load_result(path: Path) -> Saved | SavedBench | SavedArms:
+def load_result(path: Path) -> Saved | SavedBench:
     """Return a kept proof, series or comparison of several profiles. Raises InvalidInputError, PermissionDeniedError.
 
     The result is one that `analyse_result` takes.
@@ -171,16 +161,10 @@ def load_result(path: Path) -> Saved | SavedBench | SavedArms:
     return load_any(path)
 
 
-def analyse_result(saved: Saved | SavedBench | SavedArms) -> Proof | Bench | ArmsProof:
+def analyse_result(saved: Saved | SavedBench) -> Proof | Bench:
     """Return what follows from the stored runs of a kept result. Measures nothing; the same runs give the same
     result."""
-    match saved:
-        case SavedArms():
-            return reanalyse_arms(saved)
-        case SavedBench():
-            return reanalyse_series(saved)
-        case _:
-            return reanalyse_proof(saved)
+    return reanalyse_series(saved) if isinstance(saved, SavedBench) else reanalyse_proof(saved)
 
 
 def compare_results(first: Path, second: Path) -> SeriesComparison:
@@ -190,9 +174,11 @@ def compare_results(first: Path, second: Path) -> SeriesComparison:
     kept results or have no workload in common.
     """
     found, other = load_any(first), load_any(second)
-    if isinstance(found, SavedArms) or isinstance(other, SavedArms):
-        raise UsageError("a comparison of several arms cannot be compared with another result", hint="name it alone")
     for path, saved in ((first, found), (second, other)):
+        if isinstance(saved, Saved) and not saved.proof.session.is_paired:
+            raise UsageError(
+                f"{path}: a comparison of several arms cannot be compared with another result", hint="name it alone"
+            )
         if isinstance(saved, Saved) and saved.proof.session.subject.command is not None:
             raise UsageError(
                 f"{path}: judged by a command: such a proof is not compared with another result",

@@ -1,9 +1,8 @@
 """Proofs of a gain: a profile is applied and rolled back in turn around short measurements, and judged.
 
-Settings are those of `advisor.operations.measure.choose_settings`. ``progress`` is called with the events of a session,
-which hold no figure, ``say`` with what else happens; ``options`` are recorded as the words that repeat the call. The
+Settings are those of `advisor.operations.measure.choose_settings`; `Means` are what the user permits and names. The
 functions raise UsageError and RefusedError before anything is changed, PermissionDeniedError without root, an error
-with the partial result after a signal (InterruptedProofError, InterruptedArmsError) and NotRestoredError where
+with the partial result after a signal (InterruptedSessionError) and NotRestoredError where
 something is not restored.
 """
 
@@ -25,13 +24,13 @@ from advisor.operations.transactions import apply_profiles
 from advisor.planning.records import NewWarningError
 from advisor.profiles.reduced import reduce_profile, write_toml
 from advisor.profiles.requested import RequestedProfile, load_one
-from advisor.proof import arm_profiles
 from advisor.proof import profile as proofs
-from advisor.proof.blocks import ArmsProof, kept_values
+from advisor.proof.blocks import kept_values
 from advisor.proof.command_runner import CommandProcess, find_closed_directory
 from advisor.proof.own_command import OwnCommand, parse_metrics
+from advisor.proof.profile import Means
 from advisor.proof.records import Proof, claims_for
-from advisor.proof.session_runner import ProgressEvent, Settings
+from advisor.proof.session_runner import Settings
 from advisor.proof.workloads import expand_workloads
 from advisor.transaction.journal import Store
 
@@ -130,128 +129,53 @@ def parse_variable(text: str) -> tuple[str, str]:
 def prove_profile(
     asked: RequestedProfile,
     settings: Settings,
+    means: Means,
     *,
     values: Mapping[str, str],
     workloads: Sequence[str] = (),
-    reconnect: str | None = None,
-    peer: str | None = None,
-    command: CommandProcess | None = None,
-    options: Sequence[str] = (),
-    progress: Callable[[ProgressEvent], None] = lambda _: None,
-    say: Callable[[str], None] = lambda _: None,
 ) -> Proof:
     """Measure whether a profile helps on this host; with ``keep_if_gain`` of the settings a proven gain is applied.
 
-    ``values`` are parameters of the profile, ``reconnect`` is a command to run after each toggle, ``command`` (of
-    `choose_command`) what is measured in place of fio. Changes the host and rolls it back.
+    ``values`` are parameters of the profile. Changes the host and rolls it back.
     """
     need_root()
-    proof = proofs.prove_profile(
-        live_host(),
-        asked,
-        values,
-        settings,
-        workloads=workloads,
-        reconnect=reconnect,
-        peer=peer,
-        command=command,
-        options=options,
-        progress=progress,
-        say=say,
-    )
-    return keep_gain(live_host(), proof, values, asked, say=say) if settings.keep_if_gain else proof
+    proof = proofs.prove_profile(live_host(), asked, values, settings, means, workloads=workloads)
+    return keep_gain(live_host(), proof, values, asked, say=means.say) if settings.keep_if_gain else proof
 
 
-def measure_noise(
-    settings: Settings,
-    workloads: Sequence[str] = (),
-    *,
-    command: CommandProcess | None = None,
-    options: Sequence[str] = (),
-    progress: Callable[[ProgressEvent], None] = lambda _: None,
-) -> Proof:
-    """Compare this host with itself: the noise floor, and no invented gain. Changes nothing. ``command`` (of
-    `choose_command`) is measured in place of fio."""
-    if command is not None:
-        return proofs.noise_floor(live_host(), (), settings, command=command, options=options, progress=progress)
+def measure_noise(settings: Settings, means: Means, workloads: Sequence[str] = ()) -> Proof:
+    """Compare this host with itself: the noise floor, and no invented gain. Changes nothing."""
     claims_for(workloads)
-    usual = "infoscale.4k-rand-rw50"
-    return proofs.noise_floor(live_host(), workloads or [usual], settings, options=options, progress=progress)
+    return proofs.noise_floor(live_host(), workloads or ["infoscale.4k-rand-rw50"], settings, means)
 
 
 def prove_arms(
-    arms: str,
-    workloads: Sequence[str],
-    settings: Settings,
-    *,
-    values: Mapping[str, str],
-    reconnect: str | None = None,
-    peer: str | None = None,
-    command: CommandProcess | None = None,
-    options: Sequence[str] = (),
-    progress: Callable[[ProgressEvent], None] = lambda _: None,
-    say: Callable[[str], None] = lambda _: None,
-) -> ArmsProof:
+    arms: str, workloads: Sequence[str], settings: Settings, means: Means, *, values: Mapping[str, str]
+) -> Proof:
     """Measure several profiles (``none,P,Q``) in the same blocks, each against the host as it is.
 
-    ``workloads`` are names and patterns, at least one; ``command`` (of `choose_command`) is measured in place of fio,
-    without any. Changes the host and rolls it back.
+    ``workloads`` are names and patterns, at least one but with a command. Changes the host and rolls it back.
     """
-    names, loads = arm_profiles.parse_arms(arms), expand_workloads(workloads)
-    if not loads and command is None:
+    names, loads = proofs.parse_arms(arms), expand_workloads(workloads)
+    if not loads and means.command is None:
         raise UsageError("--arms needs --workload NAME", hint="--workload 'infoscale.*' are the white paper's nine")
     need_root()
-    return arm_profiles.prove_arms(
-        live_host(),
-        names,
-        loads,
-        values,
-        settings,
-        reconnect=reconnect,
-        peer=peer,
-        command=command,
-        options=options,
-        progress=progress,
-        say=say,
-    )
+    return proofs.prove_arms(live_host(), names, loads, values, settings, means)
 
 
 def prove_values(
-    asked: RequestedProfile,
-    workloads: Sequence[str],
-    settings: Settings,
-    *,
-    values: Mapping[str, str],
-    reconnect: str | None = None,
-    peer: str | None = None,
-    command: CommandProcess | None = None,
-    options: Sequence[str] = (),
-    progress: Callable[[ProgressEvent], None] = lambda _: None,
-    say: Callable[[str], None] = lambda _: None,
-) -> ArmsProof:
+    asked: RequestedProfile, workloads: Sequence[str], settings: Settings, means: Means, *, values: Mapping[str, str]
+) -> Proof:
     """Measure which of a profile's values have an effect, each with an interval of its own.
 
-    ``workloads`` replace what the profile claims, ``command`` (of `choose_command`) is measured in place of fio.
-    Changes the host and rolls it back.
+    ``workloads`` replace what the profile claims. Changes the host and rolls it back.
     """
     need_root()
-    return arm_profiles.prove_values(
-        live_host(),
-        asked,
-        workloads,
-        values,
-        settings,
-        reconnect=reconnect,
-        peer=peer,
-        command=command,
-        options=options,
-        progress=progress,
-        say=say,
-    )
+    return proofs.prove_values(live_host(), asked, workloads, values, settings, means)
 
 
 def write_reduced_profile(
-    path: Path, found: ArmsProof, asked: RequestedProfile, values: Mapping[str, str]
+    path: Path, found: Proof, asked: RequestedProfile, values: Mapping[str, str]
 ) -> tuple[str, ...]:
     """Write a profile file of the values that `prove_values` found to have an effect, and of those that it did not
     switch; return what was left out. Raises UsageError where there is nothing to keep, or the file cannot be written.
@@ -266,7 +190,7 @@ def write_reduced_profile(
         )
     dropped = tuple(name for name in ablation.units if name not in kept)
     tunables = [one for name in dropped for one in ablation.units[name]]
-    doubt = " (indicative only)" if found.quality == "indicative" else ""
+    doubt = " (indicative only)" if found.verdict == "indicative" else ""
     why = (
         f"Reduced by advisor prove --ablate {found.session.started[:10]}: without {', '.join(dropped)}, of which no"
         f" gain was seen on this host{doubt}. As a whole it is not proven: advisor prove FILE does that."

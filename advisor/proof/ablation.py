@@ -19,7 +19,7 @@ from advisor.errors import RefusedError, UsageError
 from advisor.facts.settings import SETTINGS
 from advisor.host.patterns import lazy_regex
 from advisor.planning.records import Change
-from advisor.proof.blocks import NONE, UnswitchedTunable
+from advisor.proof.records import NONE, UnswitchedTunable
 from advisor.proof.relevance import class_of
 from advisor.tunables.sysctl_group import can_move
 

@@ -23,15 +23,14 @@ from advisor.errors import AdvisorError, CommandError, InvalidInputError, Permis
 from advisor.host.putfile import put_file
 from advisor.host.trusted_files import check_trusted
 from advisor.proof.ablation import MAX_UNITS
-from advisor.proof.blocks import NONE, ArmsProof, ArmsSession, conclude_session
+from advisor.proof.blocks import conclude_session
 from advisor.proof.metrics import RunFigures
 from advisor.proof.own_command import COMMAND_WORKLOAD
-from advisor.proof.records import FioRun, Proof, Switchback, resolve_subject
+from advisor.proof.records import MAX_CLAIMS, NONE, FioRun, Proof, Session, Switchback, resolve_subject
 from advisor.proof.result_store import explain_not_stored, store_result
 from advisor.proof.schedule import MODES, SESSION_LEVEL
 from advisor.proof.series import Bench, summarise_series
 from advisor.proof.statistics import POCOCK
-from advisor.proof.verdict import decide_session
 from advisor.proof.workloads import get_measured
 
 MAX_BYTES = 256 << 20
@@ -63,25 +62,17 @@ class SavedBench(msgspec.Struct, frozen=True):
     schema: Literal["advisor.bench-archive/1"] = "advisor.bench-archive/1"
 
 
-class SavedArms(msgspec.Struct, frozen=True):
-    """A comparison of several arms with what fio printed, by run number."""
-
-    result: ArmsProof
-    fio: Mapping[int, str]
-    schema: Literal["advisor.arms-archive/1"] = "advisor.arms-archive/1"
-
-
 class _Head(msgspec.Struct, frozen=True):
     schema: str
 
 
-Result = TypeVar("Result", Proof, Bench, ArmsProof)
+Result = TypeVar("Result", Proof, Bench)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def save_result(path: str | Path, result: Proof | Bench | ArmsProof, fio: Mapping[int, str]) -> None:
+def save_result(path: str | Path, result: Proof | Bench, fio: Mapping[int, str]) -> None:
     """Write a result, whole or not at all: mode 0600, or mode and owner of the regular file that it replaces.
 
     Raises CommandError with the kernel's words, also for what is there and no regular file.
@@ -133,11 +124,8 @@ def preserve_result(
             save_result(save_to, result, fio)
             return msgspec.structs.replace(result, saved_to=save_to), None
         if keep_result:
-            if isinstance(result, Proof):
-                result_kind = result.profile
-            else:
-                result_kind = "bench" if isinstance(result, Bench) else "arms"
-            path = store_result(_pack_result(result, fio), result_kind, _start_time(result))
+            kind = "bench" if isinstance(result, Bench) else result.profile if result.session.is_paired else "arms"
+            path = store_result(_pack_result(result, fio), kind, _start_time(result))
             return msgspec.structs.replace(result, saved_to=str(path)), None
     except (OSError, AdvisorError) as error:
         words = explain_not_stored(error)
@@ -147,23 +135,14 @@ def preserve_result(
     return result, None
 
 
-def _pack_result(result: Proof | Bench | ArmsProof, fio: Mapping[int, str]) -> bytes:
+def _pack_result(result: Proof | Bench, fio: Mapping[int, str]) -> bytes:
     # A file does not say where it is: it may be moved.
     bare = msgspec.structs.replace(result, saved_to=None)
-    return gzip.compress(msgspec.json.encode(_saved_record(bare, fio)), mtime=0)
+    saved = SavedBench(bare, fio) if isinstance(bare, Bench) else Saved(bare, fio)
+    return gzip.compress(msgspec.json.encode(saved), mtime=0)
 
 
-def _saved_record(result: Proof | Bench | ArmsProof, fio: Mapping[int, str]) -> Saved | SavedBench | SavedArms:
-    match result:
-        case Proof():
-            return Saved(result, fio)
-        case Bench():
-            return SavedBench(result, fio)
-        case ArmsProof():
-            return SavedArms(result, fio)
-
-
-def _start_time(result: Proof | Bench | ArmsProof) -> datetime:
+def _start_time(result: Proof | Bench) -> datetime:
     started = result.series.started if isinstance(result, Bench) else result.session.started
     return datetime.fromisoformat(started).astimezone(UTC)
 
@@ -175,14 +154,12 @@ def load_proof(path: str | Path, *, only_trusted: bool = False) -> Saved:
     """A saved proof. Raises InvalidInputError that names the file and what is wrong with it; with ``only_trusted``
     RefusedError for a file that anybody but root and this user can write to."""
     saved = load_any(path, only_trusted=only_trusted)
-    if isinstance(saved, SavedArms):
-        raise InvalidInputError(f"{path}: a saved comparison of several arms: advisor compare {path} prints it")
     if not isinstance(saved, Saved):
         raise InvalidInputError(f"{path}: not a saved proof but a saved series (advisor bench)")
     return saved
 
 
-def load_any(path: str | Path, *, only_trusted: bool = False) -> Saved | SavedBench | SavedArms:
+def load_any(path: str | Path, *, only_trusted: bool = False) -> Saved | SavedBench:
     """A saved proof, series or comparison of arms, with ``saved_to`` as the path given.
 
     Raises InvalidInputError that names the file, PermissionDeniedError; with ``only_trusted`` RefusedError for a file
@@ -196,7 +173,8 @@ def load_any(path: str | Path, *, only_trusted: bool = False) -> Saved | SavedBe
                 f"{path}: a saved search, and no proof",
                 hint="zcat prints it; its confirmation is a proof in a file of its own",
             )
-        kind = _KINDS.get(schema.partition("/")[0], Saved)
+        is_series = schema.startswith("advisor.bench-archive/")
+        kind: type[Saved] | type[SavedBench] = SavedBench if is_series else Saved
         saved = _bound_looks(msgspec.json.decode(content, type=kind))
     except PermissionError as error:
         raise PermissionDeniedError(f"{path}: {error.strerror}", hint="run it as who saved it, or as root") from error
@@ -209,12 +187,10 @@ def load_any(path: str | Path, *, only_trusted: bool = False) -> Saved | SavedBe
     change = msgspec.structs.replace
     if isinstance(saved, Saved):
         return change(saved, proof=change(saved.proof, saved_to=str(path)))
-    if isinstance(saved, SavedArms):
-        return change(saved, result=change(saved.result, saved_to=str(path)))
     return change(saved, bench=change(saved.bench, saved_to=str(path)))
 
 
-def _bound_looks(saved: Saved | SavedBench | SavedArms) -> Saved | SavedBench | SavedArms:
+def _bound_looks(saved: Saved | SavedBench) -> Saved | SavedBench:
     """With the level of each look such that all together stay at 5 %: a proof of before that could end after any pair
     has that of the whole session."""
     if not isinstance(saved, Saved) or len(saved.proof.session.schedule.looks) <= max(POCOCK):
@@ -239,19 +215,15 @@ def _unpack_file(path: str | Path, *, only_trusted: bool) -> bytes:
     return content
 
 
-_KINDS: Mapping[str, type[Saved] | type[SavedBench] | type[SavedArms]] = {
-    "advisor.bench-archive": SavedBench,
-    "advisor.arms-archive": SavedArms,
-}
-
-
-def _check_session(path: str | Path, saved: Saved | SavedBench | SavedArms) -> None:
+def _check_session(path: str | Path, saved: Saved | SavedBench) -> None:
     """What the types do not say: that it is no longer than a session, and that every figure is one."""
     try:
         if isinstance(saved, Saved):
             session = saved.proof.session
-            if resolve_subject(session.subject, MODES[session.schedule.mode]) != session.subject:
+            most = MAX_CLAIMS if session.is_paired else MAX_ROUNDS
+            if resolve_subject(session.subject, MODES[session.schedule.mode], most=most) != session.subject:
                 raise InvalidInputError("its claims are not those of a session")
+            _check_arms(session)
             pairs = session.pairs
             runs = [run for pair in pairs for run in (*pair.runs, *pair.control_runs)]
             _require_that(len(pairs) <= MAX_ROUNDS, f"{len(pairs)} pairs are more than a session has")
@@ -262,8 +234,6 @@ def _check_session(path: str | Path, saved: Saved | SavedBench | SavedArms) -> N
             extra = session.warm_up
             if session.live is not None:
                 extra = (*extra, *_check_switchback(session.live))
-        elif isinstance(saved, SavedArms):
-            runs, extra = _arms_runs(saved.result.session), saved.result.session.warm_up
         else:
             series = saved.bench.series
             runs = [run for one in series.rounds for run in one.runs]
@@ -273,60 +243,32 @@ def _check_session(path: str | Path, saved: Saved | SavedBench | SavedArms) -> N
                 get_measured(name)
             is_own = series.workloads == (COMMAND_WORKLOAD,)
             _require_that(is_own == (series.command is not None), "its workloads are not those of its command")
-        arms = 1
-        if isinstance(saved, SavedArms):
-            blocks = saved.result.session.blocks
-            arms = max((len(one.cells) for one in blocks), default=len(saved.result.session.arms))
         most = max(Counter((run.arm, run.workload) for run in runs).values(), default=0)
-        _require_that(most <= MAX_ROUNDS * arms, f"{most} runs of a workload are more than a session has")
+        _require_that(most <= MAX_ROUNDS, f"{most} runs of a workload are more than a session has")
         _require_that(len(extra) <= MAX_RUNS, f"{len(extra)} warm-up runs are more than a session has")
         _check_runs([*runs, *extra])
-        _start_time(_result_of(saved))
+        _start_time(saved.bench if isinstance(saved, SavedBench) else saved.proof)
     except AdvisorError as error:
         raise InvalidInputError(f"{path}: {error.message}", hint=error.hint) from error
     except ValueError as error:
         raise InvalidInputError(f"{path}: not a saved proof or series: {error}") from error
 
 
-def _result_of(saved: Saved | SavedBench | SavedArms) -> Proof | Bench | ArmsProof:
-    match saved:
-        case Saved():
-            return saved.proof
-        case SavedBench():
-            return saved.bench
-        case SavedArms():
-            return saved.result
-
-
-def _arms_runs(session: ArmsSession) -> list[FioRun]:
-    """The runs of a saved comparison. Raises InvalidInputError where its blocks are not those of its arms."""
-    _check_level(session.schedule.alpha)
-    _require_that(0 <= session.margin <= 1, f"{session.margin:g} is no margin of a session")
-    _require_that(session.arms[:1] == (NONE,) and len(session.arms) > 1, "its arms are not those of a session")
-    _require_that(len(session.blocks) <= MAX_ROUNDS, f"{len(session.blocks)} blocks are more than a session has")
-    is_own = session.workloads == (COMMAND_WORKLOAD,)
-    _require_that(is_own == (session.command is not None), "its workloads are not those of its command")
-    for name in session.workloads:
-        get_measured(name)
-    cells = [cell for block in session.blocks for cell in block.cells]
-    ablation = session.ablation
+def _check_arms(session: Session) -> None:
+    """Raise InvalidInputError where the turns of a session are not those of its arms."""
+    arms, ablation = session.arms, session.ablation
+    is_several = arms[:1] == (NONE,) and len(arms) > 1
+    _require_that(session.is_paired or is_several, "not a saved proof: its arms are not those of a session")
+    turns = {run.arm for pair in session.pairs for run in (*pair.runs, *pair.control_runs)}
     if ablation is None:
-        known = all(cell.arm in session.arms and cell.active is None for cell in cells)
+        known = turns <= set(arms)
     else:
-        known = all(cell.active is not None and set(cell.active) <= set(session.arms[1:]) for cell in cells)
-        _require_that(tuple(ablation.units) == session.arms[1:], "its arms are not the values that it switched")
-        _require_that(
-            2 <= len(ablation.words) == len(ablation.units) <= MAX_UNITS, "its design is not that of a session"
-        )
-        _require_that(all(0 < word < 2 * MAX_UNITS for word in ablation.words), "its design is not that of a session")
-    _require_that(known, "a block has an arm that the session has not")
-    _require_that(all(len(block.cells) <= 2 * MAX_UNITS for block in session.blocks), "a block has too many runs")
-    return [run for cell in cells for run in (*cell.runs, *([cell.control] if cell.control else []))]
-
-
-def reanalyse_arms(saved: SavedArms) -> ArmsProof:
-    """The comparison that follows from a saved session."""
-    return msgspec.structs.replace(conclude_session(saved.result.session), saved_to=saved.result.saved_to)
+        known = all(turn == NONE or (len(turn) == len(arms) - 1 and set(turn) <= set("01")) for turn in turns)
+        _require_that(tuple(ablation.units) == arms[1:], "its arms are not the values that it switched")
+        is_design = 2 <= len(ablation.words) == len(ablation.units) <= MAX_UNITS
+        is_design = is_design and all(0 < word < 2 * MAX_UNITS for word in ablation.words)
+        _require_that(is_design, "its design is not that of a session")
+    _require_that(known, "not a saved proof: a run is of an arm that the session has not")
 
 
 def _check_switchback(live: Switchback) -> list[FioRun]:
@@ -372,7 +314,7 @@ def reanalyse_proof(saved: Saved | Proof | str | Path) -> Proof:
     if isinstance(saved, str | Path):
         saved = load_proof(saved)
     proof = saved.proof if isinstance(saved, Saved) else saved
-    return msgspec.structs.replace(decide_session(proof.session), saved_to=proof.saved_to)
+    return msgspec.structs.replace(conclude_session(proof.session), saved_to=proof.saved_to)
 
 
 def reanalyse_series(saved: SavedBench) -> Bench:

@@ -1,4 +1,4 @@
-"""The two arms of a session: what activates one, makes it act, and undoes it."""
+"""The arms of a session: what activates one, makes it act, and undoes it."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ class Arms:
             self._measurer.find_scratch_again()
         self._stop.sleep(self._toggle.settle_seconds)
 
-    def put_back(self) -> None:
-        """Arm A, however the session ended: nothing is asked of the path, and no signal is heeded."""
-        self._toggle.place("A")
-        self._make_anew("A")
+    def put_back(self, arm: Arm) -> None:
+        """The host as it was, however the session ended: nothing is asked of the path, and no signal is heeded."""
+        self._toggle.place(arm)
+        self._make_anew(arm)
 
     def _make_anew(self, arm: Arm) -> None:
         if self._reconnect is not None:

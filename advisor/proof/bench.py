@@ -19,7 +19,7 @@ from advisor.proof import schedule as scheduling
 from advisor.proof.covariates import read_gate
 from advisor.proof.fio import FioProcess, FioRunner, RunsCommand, read_version
 from advisor.proof.identity import read_identity
-from advisor.proof.interrupt import StoppedError, caught_signals
+from advisor.proof.interrupt import caught_signals
 from advisor.proof.measurer import lamps_of
 from advisor.proof.own_command import COMMAND_WORKLOAD, OwnCommand
 from advisor.proof.records import FioRun
@@ -37,14 +37,6 @@ DEFAULT_WORKLOADS = ("infoscale.4k-rand-rw50", "iometer.maxtp-r100")
 """The same for a disk itself, where nothing is to be written."""
 
 
-class InterruptedBenchError(StoppedError):
-    """A signal ended the series; the scratch file is gone. ``bench`` is the partial result."""
-
-    def __init__(self, message: str, bench: Bench, *, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.bench = bench
-
-
 def bench(
     host: Host,
     workloads: Sequence[str],
@@ -60,7 +52,7 @@ def bench(
     ``options`` are recorded, as the words that repeat the call. ``command`` is measured in place of workloads, with a
     runner and a target that are its own.
 
-    Raises UnknownWorkloadError and RefusedError before anything is written, InterruptedBenchError with the partial
+    Raises UnknownWorkloadError and RefusedError before anything is written, InterruptedSessionError with the partial
     result after a signal.
     """
     if command is None:
@@ -148,15 +140,12 @@ class _Rounds(SessionRunner[Series, Bench, Round]):
     """Runs one series."""
 
     unit = "round"
-    units = "rounds"
+    field = "rounds"
 
     @property
     def aftermath(self) -> str:  # type: ignore[override]
         """Of a command there was nothing to remove."""
         return "nothing was changed" if self.runs_command else "the scratch file is gone"
-
-    def interrupted_error(self, message: str, result: Bench, hint: str | None) -> StoppedError:
-        return InterruptedBenchError(message, result, hint=hint)
 
     def partial_unit(self, unfinished: list[FioRun]) -> Round:
         return Round(len(self.session.rounds), 0, tuple(unfinished), whole=False)

@@ -22,7 +22,6 @@ from advisor.facts.host_facts import scan
 from advisor.host import Host
 from advisor.host.numbers import count_noun
 from advisor.host.patterns import lazy_regex
-from advisor.planner import plan_profiles
 from advisor.planning.records import Change, Plan
 from advisor.profiles.profile import Profile
 from advisor.profiles.requested import RequestedProfile
@@ -34,7 +33,7 @@ from advisor.proof.interrupt import Stop, caught_signals
 from advisor.proof.live_source import Limit, LiveClock, LiveSource, figure_of, parse_limits
 from advisor.proof.metrics import Metric, RunFigures
 from advisor.proof.own_command import LIVE_KINDS, LIVE_WORKLOAD, CommandMetric, OwnCommand, parse_metrics
-from advisor.proof.profile import ProfileToggle, live_changes, require_changes
+from advisor.proof.profile import PlanToggle, locked_store, plan_arm
 from advisor.proof.records import (
     Arm,
     ArmSetting,
@@ -67,9 +66,7 @@ from advisor.proof.switchback import (
 )
 from advisor.proof.target import MeasuredTarget
 from advisor.transaction.journal import Store
-from advisor.transaction.requests import refuse_while_one_waits
-from advisor.transaction.rollback import recover_unfinished
-from advisor.transaction.trial import Trial, run_trial
+from advisor.transaction.trial import run_trial
 from advisor.tunables.catalogue import is_slow
 
 PERIOD_SECONDS = 40.0
@@ -130,14 +127,6 @@ class WithdrawnError(AdvisorError):
         self.ended = ended
 
 
-class LiveToggle(ProfileToggle):
-    """Switches the profile. Nothing is waited for after a switch: the start of a period is discarded instead."""
-
-    def __init__(self, running: Trial, profile: Profile) -> None:
-        super().__init__(running, profile)
-        self.settle_seconds = 0.0
-
-
 class SteadyClock:
     """The kernel's clock that never steps, and goes on while the machine sleeps."""
 
@@ -157,7 +146,7 @@ class LiveConductor(Conductor):
     def __init__(
         self,
         host: Host,
-        toggle: LiveToggle,
+        toggle: PlanToggle,
         settings: Settings,
         session: Session,
         process: CommandProcess,
@@ -257,7 +246,7 @@ class LiveConductor(Conductor):
         return self._measure_pair(index, attempt, self._live.period_seconds, self._live.discard_seconds, runs)
 
     def _measure_pair(self, index: int, attempt: int, seconds: float, discard: float, runs: list[FioRun]) -> Pair:
-        order: Sequence[Arm] = ("A", "B") if self.coin.getrandbits(1) else ("B", "A")
+        order = self.draw_order()
         self._series = []
         for arm in order:
             runs.append(self._measure_period(arm, seconds, discard, runs[0] if runs else None))
@@ -501,21 +490,13 @@ def prove_live(
     """Switch a profile's values under the traffic that is there, and judge them by what is read meanwhile.
 
     ``words`` are recorded as those that repeat the call; ``clock`` is the kernel's steady one unless given. Raises
-    UsageError and RefusedError before anything is changed, InterruptedProofError with the partial result after a
+    UsageError and RefusedError before anything is changed, InterruptedSessionError with the partial result after a
     signal, NotRestoredError where something is not restored.
     """
     profile = asked.profile
-    if profile.proof is None:
-        raise UsageError(f"profile {profile.name} does not say how it is proven", hint="it has no [proof] table")
-    kept = store or Store()
-    with kept.hold_lock():
-        refuse_while_one_waits(kept)
-        for record, _outcomes in recover_unfinished(host, kept):
-            say(f"{record.id} had been interrupted and was rolled back")
-        plan = live_changes(
-            plan_profiles(host, [asked], values, runtime_only=True, store=kept, facts=scan(host), foresees=False)
-        )
-        require_changes(plan, profile)
+    with locked_store(host, store, say) as kept:
+        arm = plan_arm(host, asked, values, scan(host), kept)
+        plan = arm.plan
         require_switchable(plan, profile, options.period_seconds)
         disks = _disks_of(host, plan)
         metrics, judged = _choose_metrics(host, plan, options, disks)
@@ -564,9 +545,12 @@ def prove_live(
                 live=switchback,
             )
             with run_trial(host, plan, kept) as running:
+                toggle = PlanToggle(running, [msgspec.structs.replace(arm, name="B")])
+                # Nothing is waited for after a switch: the start of a period is discarded instead.
+                toggle.settle_seconds = 0.0
                 return LiveConductor(
                     host,
-                    LiveToggle(running, profile),
+                    toggle,
                     msgspec.structs.replace(settings, keep_if_gain=False),
                     session,
                     process,

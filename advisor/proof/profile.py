@@ -1,9 +1,12 @@
-"""Proving a profile: its plan's live values as arms A and B, under the transaction journal."""
+"""Proving profiles: the live values of their plans as arms, under one transaction: one journal, watchdog, rollback."""
 
 from __future__ import annotations
 
+import contextlib
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -13,32 +16,38 @@ from advisor.host import Host, Missing
 from advisor.planner import plan_profiles
 from advisor.planning.device_nodes import node_of
 from advisor.planning.records import Plan
-from advisor.profiles.profile import Profile
+from advisor.profiles.profile import Profile, ProofDeclaration, load
 from advisor.profiles.requested import RequestedProfile, load_one
+from advisor.proof.ablation import design_words, group_changes
 from advisor.proof.arms import Reconnect
 from advisor.proof.command_runner import CommandProcess
 from advisor.proof.fio import FioProcess
+from advisor.proof.own_command import COMMAND_WORKLOAD
 from advisor.proof.path import PathCheck, path_check, require_other_way_in
 from advisor.proof.records import (
+    NONE,
+    PAIRED,
+    Ablation,
     Arm,
     ArmSetting,
+    Claim,
     Proof,
     ProofSubject,
     ToggleClass,
     claims_for,
     command_subject,
-    measured_workloads,
 )
-from advisor.proof.relevance import class_of, require_visible, toggle_class
+from advisor.proof.relevance import TOGGLE_CLASSES, class_of, find_unseen, require_visible, toggle_class
 from advisor.proof.session import prove, self_test
 from advisor.proof.session_runner import Progress, Settings, silent
 from advisor.proof.target import MeasuredTarget, read_target
-from advisor.proof.workloads import get_workload
+from advisor.proof.workloads import command_pattern, get_workload
 from advisor.transaction.journal import Store
 from advisor.transaction.requests import refuse_while_one_waits
 from advisor.transaction.rollback import recover_unfinished
 from advisor.transaction.trial import Trial, run_trial
 
+MAX_ARMS = 8
 RECONNECT_SECONDS = 60.0
 NETWORK_COMMAND = (
     "advisor prove PROFILE --command 'iperf3 -c PEER -t 2 -J' --metric"
@@ -46,27 +55,59 @@ NETWORK_COMMAND = (
 )
 
 
-class ProfileToggle:
-    """Arm A is the host as it was, arm B the active plan; ``place_node`` runs fio on a node in arm B, ``path`` asks
-    whether the way to the other end carries the arm."""
+class ArmPlan(msgspec.Struct, frozen=True):
+    """One profile as an arm: the live changes that it means on this host, and where fio runs under it."""
+
+    name: str
+    asked: RequestedProfile
+    plan: Plan
+    node: int | None = None
+
+    @property
+    def toggle_class(self) -> ToggleClass:
+        """What switching it takes: the stricter of what it declares and of what it sets here."""
+        declared = self.asked.profile.proof
+        return toggle_class(declared.toggle if declared is not None else "T0", self.plan.changes)
+
+    @property
+    def settle_seconds(self) -> float:
+        """What it asks for after each switch."""
+        return self.asked.profile.proof.settle_seconds if self.asked.profile.proof is not None else 0.0
+
+
+class PlanToggle:
+    """Makes one arm active at a time: what it leaves alone is restored first, every value read back. Where single
+    values are switched the arms are the digits of `combination_digits`. ``paths`` ask whether the way to the other end
+    carries an arm."""
 
     def __init__(
-        self, running: Trial, profile: Profile, place_node: int | None = None, path: PathCheck | None = None
+        self,
+        running: Trial,
+        arms: Sequence[ArmPlan],
+        ablation: Ablation | None = None,
+        paths: Mapping[str, PathCheck] = MappingProxyType({}),
     ) -> None:
-        assert profile.proof is not None
         self._running = running
-        self._place_node = place_node
-        self._path = path
+        self._arms = {one.name: one for one in arms}
+        self._ablation = ablation
+        self._paths = paths
         self._placed: Mapping[str, str | Missing] = {}
-        self.toggle_class: ToggleClass = toggle_class(profile.proof.toggle, running.changes)
-        self.settle_seconds = profile.proof.settle_seconds
+        self.toggle_class: ToggleClass = max((one.toggle_class for one in arms), key=TOGGLE_CLASSES.index)
+        self.settle_seconds = max(one.settle_seconds for one in arms)
+
+    def _tunables(self, arm: Arm) -> frozenset[str]:
+        if arm in self._arms:
+            return frozenset(change.tunable for change in self._arms[arm].plan.changes)
+        if self._ablation is None or arm == NONE:
+            return frozenset()
+        units = zip(self._ablation.units.values(), arm, strict=True)
+        return frozenset(tunable for unit, digit in units if digit == "1" for tunable in unit)
 
     def place(self, arm: Arm) -> None:
-        """Activate the arm and read every value back. Raises CommandError."""
-        if arm == "B":
-            self._running.set_values()
-        else:
-            self._running.restore_values()
+        """Restore what the arm leaves alone, then set its values. Raises CommandError."""
+        active = self._tunables(arm)
+        self._running.restore_values({one.tunable for one in self._running.changes} - active)
+        self._running.set_values(active)
         self._placed = self._running.observe_values()
 
     def require_unchanged(self) -> None:
@@ -75,14 +116,15 @@ class ProfileToggle:
 
     def check(self, arm: Arm) -> None:
         """Where links were interrupted: wait for carrier, and ask the other end at the arm's MTU."""
-        if self._path is not None:
-            self._path.check(arm)
+        active = self._tunables(arm)
+        interrupts = any(one.tunable in active and class_of(one) == "T2" for one in self._running.changes)
+        for name, path in self._paths.items():
+            path.check("B" if name == arm or (self._ablation is not None and interrupts) else "A")
 
     def fio_options(self, arm: Arm) -> tuple[str, ...]:
-        """How fio is placed: on no node in particular in arm A."""
-        if arm == "A" or self._place_node is None:
-            return ()
-        return (f"--numa_cpu_nodes={self._place_node}", f"--numa_mem_policy=bind:{self._place_node}")
+        """How fio is placed: on the node of an arm that places services, else on no node in particular."""
+        node = self._arms[arm].node if arm in self._arms else None
+        return () if node is None else (f"--numa_cpu_nodes={node}", f"--numa_mem_policy=bind:{node}")
 
 
 def check_unchanged(placed: Mapping[str, str | Missing], running: Trial) -> None:
@@ -96,14 +138,20 @@ def check_unchanged(placed: Mapping[str, str | Missing], running: Trial) -> None
             )
 
 
-class Means(msgspec.Struct, frozen=True):
-    """What the user permits and names in addition to the settings."""
+class Means(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user permits and names in addition to the settings. ``peer`` is the address that is asked whether the
+    path carries the MTU of each arm, ``reconnect`` a command that reconnects or remounts after each toggle, ``command``
+    what is measured in place of fio. ``options`` are recorded, as the words that repeat the call."""
 
-    peer: str | None
-    reconnect: str | None
-    progress: Progress
-    say: Callable[[str], None]
+    peer: str | None = None
+    reconnect: str | None = None
     command: CommandProcess | None = None
+    options: Sequence[str] = ()
+    progress: Progress = silent
+    say: Callable[[str], None] = lambda _: None
+
+
+NO_MEANS = Means()
 
 
 class Ground(msgspec.Struct, frozen=True):
@@ -145,37 +193,19 @@ def measurable_claims(names: Sequence[str], *, are_chosen: bool = True) -> tuple
     return tuple(name for name in names if name not in left)
 
 
-def noise_floor(
-    host: Host,
-    workloads: Sequence[str],
-    settings: Settings,
-    *,
-    command: CommandProcess | None = None,
-    options: Sequence[str] = (),
-    progress: Progress = silent,
-) -> Proof:
+def noise_floor(host: Host, workloads: Sequence[str], settings: Settings, means: Means) -> Proof:
     """`self_test` on a target, or of a command of the user's own."""
-    if command is not None:
-        ground = ground_for_command(command)
-        return self_test(
-            host,
-            (),
-            settings,
-            runner=ground.runner,
-            target=ground.target,
-            command=command.command,
-            options=options,
-            progress=progress,
-        )
-    ground = ground_for(host, settings)
+    own = means.command
+    ground = ground_for(host, settings) if own is None else ground_for_command(own)
     return self_test(
         host,
-        measurable_claims(workloads),
+        measurable_claims(workloads) if own is None else (),
         settings,
         runner=ground.runner,
         target=ground.target,
-        options=options,
-        progress=progress,
+        command=None if own is None else own.command,
+        options=means.options,
+        progress=means.progress,
     )
 
 
@@ -184,95 +214,253 @@ def prove_profile(
     asked: str | RequestedProfile,
     values: Mapping[str, str],
     settings: Settings,
+    means: Means = NO_MEANS,
     *,
     workloads: Sequence[str] = (),
-    reconnect: str | None = None,
-    peer: str | None = None,
-    command: CommandProcess | None = None,
-    options: Sequence[str] = (),
-    progress: Progress = silent,
-    say: Callable[[str], None] = lambda _: None,
     store: Store | None = None,
 ) -> Proof:
-    """Measure a profile on this host and judge it; ``workloads`` replace the profile's own claims.
-
-    ``options`` are recorded, as the words that repeat the call. ``peer`` is the address that is asked whether
-    the path carries the MTU of each arm.
-    ``reconnect`` is a command that reconnects or remounts after each toggle. Raises what planning, `run_trial` and
-    `prove` raise.
-    """
+    """Measure a profile on this host and judge it; ``workloads`` replace the profile's own claims. Raises what
+    planning, `run_trial` and `prove` raise."""
     if isinstance(asked, str):
         asked = load_one([asked], only_trusted=True)
-    profile = asked.profile
-    if profile.proof is None:
-        raise UsageError(f"profile {profile.name} does not say how it is proven", hint="it has no [proof] table")
-    claims: tuple[str, ...] = ()
-    if command is None:
-        claims = measurable_claims(workloads or profile.proof.claims, are_chosen=bool(workloads))
+    claims = _claims_of(asked, workloads, means)
+    with locked_store(host, store, means.say) as kept:
+        facts = scan(host)
+        arm = plan_arm(host, asked, values, facts, kept)
+        return measure_arms(host, [_placed(arm, settings, facts, means)], facts, claims, settings, means, kept)
+
+
+def prove_arms(
+    host: Host,
+    arms: Sequence[str],
+    workloads: Sequence[str],
+    values: Mapping[str, str],
+    settings: Settings,
+    means: Means = NO_MEANS,
+    *,
+    store: Store | None = None,
+) -> Proof:
+    """Measure profiles against the host as it is, all in the same randomised blocks, and compare each with ``none``.
+
+    ``arms`` are those of `parse_arms`. Raises UsageError and RefusedError before anything is changed,
+    InterruptedSessionError with the partial result after a signal, NotRestoredError where something is not restored.
+    """
+    names = (COMMAND_WORKLOAD,) if means.command is not None else measurable_claims(workloads)
+    with locked_store(host, store, means.say) as kept:
+        facts = scan(host)
+        planned = []
+        for asked in [load_one([name], only_trusted=True) for name in arms[1:]]:
+            own = {key: value for key, value in values.items() if key in asked.profile.parameters}
+            arm = plan_arm(host, asked, own, facts, kept)
+            if arm.toggle_class == "T3":
+                raise RefusedError(
+                    f"{arm.name}: its values need a reboot or a rebuild, so it cannot be an arm of a session"
+                )
+            planned.append(_placed(arm, settings, facts, means))
+        union = _join_plans(host, planned, values, facts, kept)
+        return measure_arms(host, planned, facts, names, settings, means, kept, union=union)
+
+
+def prove_values(
+    host: Host,
+    asked: RequestedProfile,
+    workloads: Sequence[str],
+    values: Mapping[str, str],
+    settings: Settings,
+    means: Means = NO_MEANS,
+    *,
+    store: Store | None = None,
+) -> Proof:
+    """Measure which of a profile's values have an effect: combinations of them in randomised blocks.
+
+    ``workloads`` replace the profile's claims. Raises as `prove_arms`.
+    """
+    claims = _claims_of(asked, workloads, means)
+    with locked_store(host, store, means.say) as kept:
+        facts = scan(host)
+        arm = plan_arm(host, asked, values, facts, kept)
+        return measure_arms(host, [arm], facts, claims, settings, means, kept, are_values=True)
+
+
+def parse_arms(text: str) -> tuple[str, ...]:
+    """``none,P,Q`` as names, ``none`` first whether it was named or not. Raises UsageError."""
+    names = [word.strip() for word in text.split(",")]
+    if "" in names:
+        raise UsageError(f"--arms {text}: expected profile names with commas between, found an empty name")
+    doubled = sorted(name for name, times in Counter(names).items() if times > 1)
+    if doubled:
+        raise UsageError(f"--arms {text}: {doubled[0]} is named twice")
+    found = (NONE, *(name for name in names if name != NONE))
+    if len(found) < 2:
+        raise UsageError("--arms: expected at least one profile besides none", hint="advisor profiles lists them")
+    if len(found) > MAX_ARMS:
+        raise UsageError(f"--arms: expected at most {MAX_ARMS} arms, found {len(found)}")
+    for name in found[1:]:
+        load(name)
+    return found
+
+
+@contextlib.contextmanager
+def locked_store(host: Host, store: Store | None, say: Callable[[str], None]) -> Iterator[Store]:
+    """Hold the lock of the store, with every transaction that had been interrupted rolled back. Raises RefusedError."""
     kept = store or Store()
     with kept.hold_lock():
         refuse_while_one_waits(kept)
         for record, _ in recover_unfinished(host, kept):
             say(f"{record.id} had been interrupted and was rolled back")
-        facts = scan(host)
-        plan = live_changes(
-            plan_profiles(host, [asked], values, runtime_only=True, store=kept, facts=facts, foresees=False)
-        )
-        require_changes(plan, profile)
-        means = Means(peer, reconnect, progress, say, command)
-        return measure_profile(host, asked, plan, facts, claims, settings, means, kept, options)
+        yield kept
 
 
-def measure_profile(
+def _claims_of(asked: RequestedProfile, workloads: Sequence[str], means: Means) -> tuple[str, ...]:
+    declared = _require_declared(asked)
+    if means.command is not None:
+        return (COMMAND_WORKLOAD,)
+    return measurable_claims(workloads or declared.claims, are_chosen=bool(workloads))
+
+
+def _require_declared(asked: RequestedProfile) -> ProofDeclaration:
+    declared = asked.profile.proof
+    if declared is None:
+        name = asked.profile.name
+        raise UsageError(f"profile {name} does not say how it is proven", hint="it has no [proof] table")
+    return declared
+
+
+def plan_arm(host: Host, asked: RequestedProfile, values: Mapping[str, str], facts: Facts, store: Store) -> ArmPlan:
+    """A profile as an arm of this host. Raises UsageError for one that declares no proof, and RefusedError."""
+    _require_declared(asked)
+    plan = live_changes(
+        plan_profiles(host, [asked], values, runtime_only=True, store=store, facts=facts, foresees=False)
+    )
+    require_changes(plan, asked.profile)
+    return ArmPlan(asked.profile.name, asked, plan)
+
+
+def _placed(arm: ArmPlan, settings: Settings, facts: Facts, means: Means) -> ArmPlan:
+    node = fio_node(arm.asked.profile, settings, facts) if means.command is None else None
+    return msgspec.structs.replace(arm, node=node)
+
+
+def _join_plans(host: Host, arms: Sequence[ArmPlan], values: Mapping[str, str], facts: Facts, store: Store) -> Plan:
+    """All arms' changes as one plan, in the order in which a host takes them. Raises RefusedError where two arms set
+    one tunable to different values: a rollback could not attribute the value that it finds."""
+    names = [one.name for one in arms]
+    union = live_changes(
+        plan_profiles(host, names, values, runtime_only=True, store=store, facts=facts, foresees=False)
+    )
+    wanted = {change.tunable: change.after for change in union.changes}
+    for one in arms:
+        for change in one.plan.changes:
+            if wanted.get(change.tunable) != change.after:
+                others = (two.name for two in arms if two is not one and change.tunable in _named(two.plan))
+                raise RefusedError(
+                    (
+                        f"{change.tunable}: {one.name} sets {change.after}, together with"
+                        f" {next(others, 'the other arms')} it would be {wanted.get(change.tunable, 'left alone')}"
+                    ),
+                    hint="measure these two arms in sessions of their own",
+                )
+    return union
+
+
+def _named(plan: Plan) -> set[str]:
+    return {change.tunable for change in plan.changes}
+
+
+def measure_arms(
     host: Host,
-    asked: RequestedProfile,
-    plan: Plan,
+    arms: Sequence[ArmPlan],
     facts: Facts,
-    claims: Sequence[str],
+    workloads: Sequence[str],
     settings: Settings,
     means: Means,
     store: Store,
-    options: Sequence[str],
+    *,
+    union: Plan | None = None,
+    are_values: bool = False,
 ) -> Proof:
-    """The session itself, after the refusals that depend on this host and before the mount is checked."""
-    profile = asked.profile
-    subject = _make_subject(asked, claims) if means.command is None else make_own_subject(asked, plan, means)
-    node = fio_node(profile, settings, facts) if means.command is None else None
-    own_class = toggle_class(profile.proof.toggle, plan.changes) if profile.proof is not None else "T0"
+    """The session itself, by who holds the lock of the store, after the refusals that depend on this host.
+
+    One arm is measured in pairs; with ``union``, the changes of all arms, in blocks; with ``are_values`` the values of
+    the one arm in combinations.
+    """
+    plan = arms[0].plan if union is None else union
     require_other_way_in(host, facts, plan, force=settings.force)
     if means.command is None:
-        ground = ground_for(host, settings, means.peer)
-        loads = [get_workload(name) for name in measured_workloads(subject)]
-        hidden = require_visible(host, plan, ground.target, loads)
+        ground, loads = ground_for(host, settings, means.peer), [get_workload(name) for name in workloads]
     else:
-        ground, hidden = ground_for_command(means.command, means.peer), ()
+        ground, loads = ground_for_command(means.command, means.peer), [command_pattern(means.command.command)]
+    ablation: Ablation | None = None
+    if are_values:
+        (whole,) = arms
+        unseen = {} if means.command is not None else dict(find_unseen(host, whole.plan, ground.target, loads))
+        units, left_out = group_changes(whole.plan.changes, unseen)
+        ablation = Ablation(whole.name, units, design_words(len(units)), left_out, whole.asked.words)
+        switched = {tunable for tunables in units.values() for tunable in tunables}
+        plan = msgspec.structs.replace(plan, changes=tuple(one for one in plan.changes if one.tunable in switched))
+        # The name of no turn: a turn is told by its digits.
+        arms = [msgspec.structs.replace(whole, plan=plan)]
+    is_paired = union is None and not are_values
+    subjects = [_make_subject(one, workloads, means, limited=is_paired) for one in arms]
+    hidden = [
+        note for one in arms if means.command is None for note in require_visible(host, one.plan, ground.target, loads)
+    ]
     hook = reconnect_hook(host, means.reconnect)
     # without that permission the session is refused anyway
-    path = path_check(host, facts, plan, ground.target, means.say) if settings.allow_link_flap else None
+    checks = {
+        one.name: path_check(host, facts, one.plan, ground.target, means.say)
+        for one in arms
+        if settings.allow_link_flap
+    }
+    paths = {name: check for name, check in checks.items() if check is not None}
+    subject, names, values = subjects[0], PAIRED, _settings_of(plan)
+    arm_values: dict[str, tuple[ArmSetting, ...]] = {}
+    if is_paired:
+        arms = [msgspec.structs.replace(arms[0], name="B")]
+        paths = dict(zip("B", paths.values(), strict=False))
+    else:
+        title = ablation.profile if ablation is not None else ", ".join(one.name for one in arms)
+        is_network = any(one.path == "network" for one in subjects)
+        subject = msgspec.structs.replace(subject, profile=title, path="network" if is_network else "any", words=())
+        names = (NONE, *(ablation.units if ablation is not None else (one.name for one in arms)))
+        arm_values = {one.name: _settings_of(one.plan) for one in arms}
+        if ablation is not None:
+            arm_values = {
+                name: tuple(one for one in values if one.tunable in tunables)
+                for name, tunables in ablation.units.items()
+            }
     with run_trial(host, plan, store) as running:
+        notes = [note for check in paths.values() for note in path_notes(check)]
+        for one in arms:
+            notes += _arm_notes(one)
         return prove(
             host,
             subject,
-            ProfileToggle(running, profile, node, path),
+            PlanToggle(running, arms, ablation, paths),
             msgspec.structs.replace(settings, keep_if_gain=False),
             reconnect=hook,
             runner=ground.runner,
             target=ground.target,
-            notes=(*path_notes(path), *_place_notes(node), *_class_notes(profile, own_class), *hidden),
-            options=options,
-            values=[ArmSetting(one.tunable, one.before, one.after, one.why) for one in plan.changes],
+            notes=dict.fromkeys((*notes, *hidden)),
+            options=means.options,
+            values=values,
+            arms=names,
+            arm_values=arm_values,
+            ablation=ablation,
             progress=means.progress,
         )
 
 
-def _class_notes(profile: Profile, own_class: ToggleClass) -> Iterable[str]:
-    if profile.proof is not None and profile.proof.toggle != own_class:
-        yield f"{profile.name} declares {profile.proof.toggle}; what it sets here is {own_class}: the stricter counts"
+def _settings_of(plan: Plan) -> tuple[ArmSetting, ...]:
+    return tuple(ArmSetting(one.tunable, one.before, one.after, one.why) for one in plan.changes)
 
 
-def _place_notes(node: int | None) -> Iterable[str]:
-    if node is not None:
-        yield f"in arm B fio, with its memory, is on node {node}; in arm A on no node in particular"
+def _arm_notes(arm: ArmPlan) -> Iterable[str]:
+    profile, own = arm.asked.profile, arm.toggle_class
+    if arm.node is not None:
+        yield f"in arm {arm.name} fio, with its memory, is on node {arm.node}; else on no node in particular"
+    if profile.proof is not None and profile.proof.toggle != own:
+        yield f"{profile.name} declares {profile.proof.toggle}; what it sets here is {own}: the stricter counts"
 
 
 def path_notes(path: PathCheck | None) -> tuple[str, ...]:
@@ -300,21 +488,21 @@ def require_changes(plan: Plan, profile: Profile) -> None:
         )
 
 
-def _make_subject(asked: RequestedProfile, claims: Sequence[str]) -> ProofSubject:
-    profile = asked.profile
-    assert profile.proof is not None
-    return ProofSubject(
-        profile=profile.name,
-        words=asked.words if asked.words != (profile.name,) else (),
-        claims=claims_for(claims),
-        path="network" if profile.proof.network else "any",
-    )
-
-
-def make_own_subject(asked: RequestedProfile, plan: Plan, means: Means) -> ProofSubject:
-    """The profile judged by the user's own command. Raises RefusedError where each run would find the old state."""
-    assert means.command is not None
-    stale = [one.tunable for one in plan.changes if class_of(one) == "T1" and not one.tunable.startswith("sysctl:net.")]
+def _make_subject(arm: ArmPlan, workloads: Sequence[str], means: Means, *, limited: bool) -> ProofSubject:
+    """What is judged of an arm. Raises UsageError for too many claims of one change, and RefusedError where each run of
+    the user's own command would find the old state."""
+    asked = arm.asked
+    words = asked.words if asked.words != (asked.profile.name,) else ()
+    if means.command is None:
+        declared = _require_declared(asked)
+        return ProofSubject(
+            profile=asked.profile.name,
+            words=words,
+            claims=claims_for(workloads) if limited else tuple(map(Claim, workloads)),
+            path="network" if declared.network else "any",
+        )
+    changes = [one for one in arm.plan.changes if not one.tunable.startswith("sysctl:net.")]
+    stale = [one.tunable for one in changes if class_of(one) == "T1"]
     if stale and means.reconnect is None:
         raise RefusedError(
             (
@@ -323,7 +511,6 @@ def make_own_subject(asked: RequestedProfile, plan: Plan, means: Means) -> Proof
             ),
             hint="--reconnect COMMAND makes them after every toggle",
         )
-    words = asked.words if asked.words != (asked.profile.name,) else ()
     return command_subject(asked.profile.name, means.command.command, words)
 
 

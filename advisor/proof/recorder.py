@@ -9,12 +9,11 @@ from typing import Generic, TypeVar
 import msgspec
 
 from advisor.proof.archive import Result, preserve_result
-from advisor.proof.blocks import ArmsSession
 from advisor.proof.measurer import Measurer
 from advisor.proof.records import Session
 from advisor.proof.series import Series
 
-Record = TypeVar("Record", Session, Series, ArmsSession)
+Record = TypeVar("Record", Session, Series)
 
 
 class Recorder(Generic[Record, Result]):

@@ -8,7 +8,7 @@ always gives the same verdict again.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -21,7 +21,9 @@ from advisor.proof.own_command import COMMAND_WORKLOAD, LIVE_WORKLOAD, OWN_WORKL
 from advisor.proof.schedule import Mode, Schedule
 from advisor.proof.workloads import NULL_CONTROL, Pattern, command_pattern, get_measured, get_workload
 
-Arm = Literal["A", "B"]
+Arm = str
+"""``A`` and ``B`` where one change is measured, else ``none`` and the names of the others; where single values are
+switched, digits that show which are on."""
 ToggleClass = Literal["T0", "T1", "T2", "T3"]
 Ended = Literal["complete", "settled", "budget", "interrupted", "fault", "io-pressure", "bytes", "harm", "limit"]
 Verdict = Literal["gain", "loss", "gain-with-cost", "no-difference", "inconclusive", "invalid", "indicative"]
@@ -29,6 +31,9 @@ Verdict = Literal["gain", "loss", "gain-with-cost", "no-difference", "inconclusi
 GuardrailStatus = Literal["kept", "undecided", "broken"]
 Cost = Literal["none", "undecided", "shown"]
 
+NONE = "none"
+"""The arm that sets nothing, where there are several others."""
+PAIRED = ("A", "B")
 MAX_CLAIMS = 3
 GUARDRAIL_LIMIT = 0.10
 LOSS_LIMIT = 0.01
@@ -98,6 +103,25 @@ class ArmSetting(msgspec.Struct, frozen=True):
     why: str = ""
 
 
+class UnswitchedTunable(msgspec.Struct, frozen=True):
+    """A tunable of the profile that is not switched, and why."""
+
+    tunable: str
+    reason: str
+
+
+class Ablation(msgspec.Struct, frozen=True):
+    """What is switched where single values of one profile are the arms: ``units`` names the tunables of each, and
+    ``words`` are the design's columns (`advisor.proof.ablation`)."""
+
+    profile: str
+    units: Mapping[str, tuple[str, ...]]
+    words: tuple[int, ...]
+    left_out: tuple[UnswitchedTunable, ...] = ()
+    asked: tuple[str, ...] = ()
+    """What asks for the profile on a command line."""
+
+
 class FioRun(msgspec.Struct, frozen=True):
     """One fio run. ``number`` counts all runs of the session; ``lamps`` are the covariates that spoiled it."""
 
@@ -111,7 +135,8 @@ class FioRun(msgspec.Struct, frozen=True):
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """The runs of both arms, as they were run. A contaminated pair that was repeated is ``superseded`` and kept."""
+    """The runs of every arm, as they were run: of two a pair with its ``order``, of several a block. A contaminated one
+    that was repeated is ``superseded`` and kept."""
 
     index: int
     attempt: int
@@ -191,6 +216,23 @@ class Session(msgspec.Struct, frozen=True):
     """Where nothing was run and the traffic that was there was measured; then a run is a period."""
     attempts: int = 1
     """How often this comparison was started, with this one: those before were cut off."""
+    arms: tuple[str, ...] = PAIRED
+    """The first is the host as it was."""
+    arm_values: Mapping[str, tuple[ArmSetting, ...]] = {}
+    """Where there are several arms: the values that each sets."""
+    ablation: Ablation | None = None
+    """Where the arms are values of one profile: each block has every combination of the design once."""
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether one change is measured, in pairs; False of several arms, in blocks."""
+        return self.arms == PAIRED
+
+    def is_under(self, arm: str, turn: str) -> bool | None:
+        """Whether ``arm`` was active in a turn, False where the host was without it; None for another arm's turn."""
+        if self.ablation is not None:
+            return turn != NONE and turn[self.arms.index(arm) - 1] == "1"
+        return turn == arm if turn in (arm, self.arms[0]) else None
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -225,11 +267,22 @@ class Summary(msgspec.Struct, frozen=True):
     status: GuardrailStatus | None = None
     below_margin: bool | None = None
     is_constant: bool = False
+    arm: str = "B"
+    """The arm that is compared with the first one."""
+    interval95: tuple[float, float] | None = None
+    """Where there are several arms: the interval of this comparison alone, at 95 %."""
+    cost: Cost | None = None
+    """Where there are several arms: what the guardrails of this arm and workload say."""
 
     @property
     def described(self) -> Metric:
         """Its metric, with unit and direction."""
         return Metric(self.metric, self.unit, self.better)
+
+    @property
+    def is_plain_gain(self) -> bool:
+        """Whether it is a gain of an arm, as large as the margin, that costs nothing."""
+        return self.verdict == "gain" and self.cost == "none" and not self.below_margin
 
 
 class Proof(msgspec.Struct, frozen=True):
@@ -261,6 +314,11 @@ class Proof(msgspec.Struct, frozen=True):
     below_margin: bool = False
     words: tuple[str, ...] = ()
     """What asks for the profile on a command line, where that is not its name: a file, values."""
+    controls: tuple[Summary, ...] = ()
+    """Where there are several arms: the control of each."""
+    best: Mapping[str, str | None] = {}
+    """Where there are several arms: for each workload the arm with the largest gain, of those as large as the margin at
+    no cost; the arms are not compared with each other."""
     schema: Literal["advisor.proof/1"] = "advisor.proof/1"
 
     @property
@@ -309,13 +367,13 @@ def live_subject(profile: str, live: OwnCommand, judged: int, words: tuple[str, 
     )
 
 
-def resolve_subject(subject: ProofSubject, mode: Mode) -> ProofSubject:
+def resolve_subject(subject: ProofSubject, mode: Mode, *, most: int = MAX_CLAIMS) -> ProofSubject:
     """The subject with every default filled in. Raises InvalidInputError or UnknownWorkloadError.
 
     A quick session cannot resolve less than its own margin, so it widens narrower ones.
     """
-    if not 1 <= len(subject.claims) <= MAX_CLAIMS:
-        raise InvalidInputError(f"{subject.profile}: {len(subject.claims)} claims; there must be 1 to {MAX_CLAIMS}")
+    if not 1 <= len(subject.claims) <= most:
+        raise InvalidInputError(f"{subject.profile}: {len(subject.claims)} claims; there must be 1 to {most}")
     _check_command(subject)
     claims = tuple(_resolve_claim(subject, claim, mode) for claim in subject.claims)
     if len({(claim.workload, claim.metric) for claim in claims}) < len(claims):

@@ -7,21 +7,28 @@ applied (or B, where a gain is to be kept), the scratch file gone and the result
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
 from advisor.proof import schedule as scheduling
+from advisor.proof.ablation import run_count
 from advisor.proof.arms import Reconnect, Toggle
+from advisor.proof.blocks import smallest_blocks
 from advisor.proof.covariates import memory_bytes, read_gate
 from advisor.proof.fio import FioProcess, FioRunner, RunsCommand, read_version
 from advisor.proof.identity import read_identity
 from advisor.proof.interrupt import caught_signals
 from advisor.proof.own_command import OwnCommand
 from advisor.proof.records import (
+    MAX_CLAIMS,
+    PAIRED,
+    Ablation,
     Arm,
     ArmSetting,
     Proof,
@@ -42,6 +49,8 @@ from advisor.proof.workloads import get_measured
 __all__ = ["NullToggle", "Progress", "ProgressEvent", "Settings", "Toggle", "plan_session", "prove", "self_test"]
 
 MINIMUM_SECONDS, MAXIMUM_SECONDS = 0.1, 600.0
+BLOCKS = {"quick": 12, "default": 16, "deep": 32}
+"""Of a session of several arms."""
 PLACE_SECONDS = 0.2
 """Assumed for the prediction: what placing an arm takes, without settling."""
 
@@ -119,8 +128,15 @@ def _make_schedule(
     target: MeasuredTarget,
     *,
     run_seconds: float | None = None,
+    arms: Sequence[str] = PAIRED,
+    ablation: Ablation | None = None,
 ) -> Schedule:
     mode = chosen_mode(settings)
+    if tuple(arms) != PAIRED:
+        # As many as a significant result of so many comparisons needs, with one to spare.
+        needed = smallest_blocks((len(arms) - 1) * len(subject.claims)) + 1
+        blocks = max(BLOCKS[settings.mode], needed)
+        mode = replace(mode, pairs=blocks, looks=(blocks,))
     # How long a command takes is not known before it was tried out: until then it has no budget to exceed.
     is_untried = subject.command is not None and run_seconds is None
     return scheduling.make_schedule(
@@ -132,6 +148,7 @@ def _make_schedule(
         byte_budget=settings.byte_budget,
         scratch_bytes=settings.scratch_bytes,
         files=1 + len(settings.places),
+        arms=len(arms) if ablation is None else run_count(ablation.words),
     )
 
 
@@ -148,30 +165,35 @@ def prove(
     values: Iterable[ArmSetting] | None = None,
     options: Iterable[str] = (),
     progress: Progress = silent,
+    arms: tuple[str, ...] = PAIRED,
+    arm_values: Mapping[str, tuple[ArmSetting, ...]] = MappingProxyType({}),
+    ablation: Ablation | None = None,
 ) -> Proof:
-    """Measure a change in interleaved pairs and judge it. ``values`` are what differs between the arms, ``options`` the
-    words that repeat the call, both for the record.
+    """Measure a change in interleaved pairs, or several ``arms`` in blocks, and judge them. ``values`` are what differs
+    between the arms, ``options`` the words that repeat the call, both for the record.
 
     ``target`` is given where it is not a directory alone, with a runner that has it.
     ``toggle`` activates the arms and reads every tunable back; ``reconnect`` is called after it for changes that
-    act on new sockets or mounts only. Raises RefusedError before anything is changed, InterruptedProofError with the
-    partial result after a signal, NotRestoredError where arm A could not be restored.
+    act on new sockets or mounts only. Raises RefusedError before anything is changed, InterruptedSessionError with the
+    partial result after a signal, NotRestoredError where the host could not be restored.
     """
-    subject = resolve_subject(subject, MODES[settings.mode])
+    most = MAX_CLAIMS if arms == PAIRED else len(subject.claims)
+    subject = resolve_subject(subject, MODES[settings.mode], most=most)
+    lay_out = partial(_make_schedule, subject, toggle, settings, arms=arms, ablation=ablation)
     runner = runner or FioProcess()
     with caught_signals() as stop:
         target = target or read_target(host, settings.target)
         can_reconnect = reconnect is not None or reconnects_itself(subject)
         require_measurable(subject, toggle, target, settings, can_reconnect=can_reconnect)
         version = "" if subject.command else read_version(runner, stop)
-        plan = _make_schedule(subject, toggle, settings, target)
+        plan = lay_out(target)
         if plan.scratch_bytes:
             require_space(target, plan.scratch_bytes, settings.keep)
         gate = read_gate(host)
         require_calm(gate, force=settings.force)
         if isinstance(runner, RunsCommand):
             # Before anything is changed: that it runs, holds its figures, and how long it takes.
-            plan = _make_schedule(subject, toggle, settings, target, run_seconds=runner.try_out(stop))
+            plan = lay_out(target, run_seconds=runner.try_out(stop))
         session = Session(
             subject=subject,
             schedule=plan,
@@ -192,8 +214,14 @@ def prove(
             judged_by="pair",
             options=tuple(options),
             values=None if values is None else tuple(values),
+            arms=arms,
+            arm_values=dict(arm_values),
+            ablation=ablation,
         )
-        progress(ProgressEvent("plan", 0, plan.pairs, plan.predicted_seconds, schedule=plan))
+        event = ProgressEvent("plan", 0, plan.pairs, plan.predicted_seconds, schedule=plan)
+        if arms != PAIRED:
+            event = replace(event, workloads=len(subject.claims), are_combined=ablation is not None)
+        progress(event)
         return Conductor(host, target, toggle, settings, session, runner, stop, progress, reconnect).run()
 
 

@@ -2,7 +2,7 @@
 
 The one mutable object of the room. It only ever measures and counts; what the figures mean is asked of
 ``verdict`` at the looks fixed beforehand, and no figure is shown while the session runs. ``SessionRunner`` is what the
-pairs of `prove`, the blocks of several arms and the rounds of `bench` have in common.
+pairs and blocks of `prove` and the rounds of `bench` have in common.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ import msgspec
 from advisor.errors import AdvisorError, NotRestoredError, RefusedError
 from advisor.host import Host
 from advisor.proof import fio
+from advisor.proof.ablation import combination_digits, draw_combinations
 from advisor.proof.archive import Result
 from advisor.proof.arms import Arms, Reconnect, Toggle
-from advisor.proof.blocks import ArmBlock
+from advisor.proof.blocks import conclude_session
 from advisor.proof.covariates import CalmGate
 from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.measurer import MeasurePace, Measurer, is_under_pressure, lamps_of, place_targets
 from advisor.proof.own_command import COMMAND_WORKLOAD
 from advisor.proof.recorder import Record, Recorder
-from advisor.proof.records import Arm, Ended, FioRun, Hold, Pair, Proof, Session, measured_workloads
+from advisor.proof.records import PAIRED, Arm, Ended, FioRun, Hold, Pair, Proof, Session, measured_workloads
 from advisor.proof.schedule import CONTROL_SECONDS, HOLD_SECONDS, REPEAT_SHARE, ModeName, Schedule
 from advisor.proof.scratch import DEFAULT_KEEP, Keep
 from advisor.proof.series import Round
 from advisor.proof.target import MeasuredTarget
-from advisor.proof.verdict import decide_session, is_settled
+from advisor.proof.verdict import is_settled
 from advisor.proof.workloads import Pattern, get_workload
 
 SEQUENCE_RUNS = 8
@@ -107,17 +108,27 @@ def require_calm(gate: CalmGate, *, force: bool) -> None:
         )
 
 
-Unit = TypeVar("Unit", bound=Pair | ArmBlock | Round)
+class InterruptedSessionError(StoppedError):
+    """A signal ended the session; the host is as before and the scratch file gone. ``result`` is the partial one."""
+
+    def __init__(self, message: str, result: Any, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.result = result
+
+
+Unit = TypeVar("Unit", bound=Pair | Round)
 
 
 class SessionRunner(Generic[Record, Result, Unit]):
     """Measures a session unit by unit (pair, block or round) and restores the host however it ends. Use once."""
 
-    unit: ClassVar[Stage]
-    units: ClassVar[str]
+    unit: Stage
+    field: ClassVar[str]
     """The field of the record that holds the units."""
     aftermath: str
     """What is true of the host after an interruption."""
+    baseline: Arm = "A"
+    """The host as it was."""
 
     def __init__(
         self,
@@ -186,15 +197,12 @@ class SessionRunner(Generic[Record, Result, Unit]):
     def not_restored_error(self) -> NotRestoredError:
         raise NotImplementedError
 
-    def interrupted_error(self, message: str, result: Result, hint: str | None) -> StoppedError:
-        raise NotImplementedError
-
     # -- the whole -----------------------------------------------------------------------------------------------
 
     def run(self) -> Result:
         """Measure to the end and restore the host.
 
-        Raises RefusedError, NotRestoredError, and the kind's StoppedError with the partial result after a signal.
+        Raises RefusedError, NotRestoredError, and InterruptedSessionError with the partial result after a signal.
         """
         early: StoppedError | RefusedError | None = None
         is_foreseen = False
@@ -227,8 +235,8 @@ class SessionRunner(Generic[Record, Result, Unit]):
             raise early
         if early is not None:
             hint = f"the partial result is in {found.saved_to}" if found.saved_to else None
-            message = f"{early.message} after {self.done_units()} {self.units}; {self.aftermath}"
-            raise self.interrupted_error(message, found, hint)
+            message = f"{early.message} after {self.done_units()} {self.unit}s; {self.aftermath}"
+            raise InterruptedSessionError(message, found, hint=hint)
         return found
 
     def prepare(self) -> None:
@@ -237,7 +245,7 @@ class SessionRunner(Generic[Record, Result, Unit]):
         if self.schedule.scratch_bytes:
             self.show_progress("scratch")
         self.measurer.make_scratch()
-        self.warm_up("A")
+        self.warm_up(self.baseline)
         reason = self.measurer.foreign_reason(idle)
         if reason is not None:
             before: CalmGate = self.session.gate
@@ -263,10 +271,10 @@ class SessionRunner(Generic[Record, Result, Unit]):
                 repeated = self._run_unit(index, one.attempt + 1)
                 # only now: a unit whose repeat never came to an end stays in
                 done = msgspec.structs.replace(one, superseded=True)
-                self.recorder.update(**{self.units: tuple(done if seen is one else seen for seen in self._recorded())})
+                self.recorder.update(**{self.field: tuple(done if seen is one else seen for seen in self._recorded())})
                 one = repeated
             if is_under_pressure([self.runs_of(seen) for seen in self._recorded()]):
-                self.measurer.note(f"ended early: others were waiting for I/O in three {self.units} in a row")
+                self.measurer.note(f"ended early: others were waiting for I/O in three {self.unit}s in a row")
                 return self.end_session("io-pressure")
             if self.is_settled(index + 1):
                 return self.end_session("settled")
@@ -293,11 +301,11 @@ class SessionRunner(Generic[Record, Result, Unit]):
         return self.recorder.record
 
     def _recorded(self) -> tuple[Unit, ...]:
-        found: tuple[Unit, ...] = getattr(self.session, self.units)
+        found: tuple[Unit, ...] = getattr(self.session, self.field)
         return found
 
     def add_unit(self, one: Unit) -> None:
-        self.recorder.update(**{self.units: (*self._recorded(), one)})
+        self.recorder.update(**{self.field: (*self._recorded(), one)})
 
     def done_units(self) -> int:
         return sum(1 for one in self._recorded() if one.whole and not one.superseded)
@@ -333,19 +341,10 @@ class SessionRunner(Generic[Record, Result, Unit]):
                 self._record_fault(f"{subject} could not be restored: {error.message}")
 
 
-class InterruptedProofError(StoppedError):
-    """A signal ended the session; arm A is back and the scratch file gone. ``proof`` is the partial result."""
-
-    def __init__(self, message: str, proof: Proof, *, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.proof = proof
-
-
 class Conductor(SessionRunner[Session, Proof, Pair]):
-    """Runs one session of two arms."""
+    """Runs one session of two arms, in pairs, or of several, in blocks."""
 
-    unit = "pair"
-    units = "pairs"
+    field = "pairs"
 
     def __init__(
         self,
@@ -360,14 +359,13 @@ class Conductor(SessionRunner[Session, Proof, Pair]):
         reconnect: Reconnect | None,
     ) -> None:
         workloads = [session.subject.pattern_of(name) for name in measured_workloads(session.subject)]
-        super().__init__(host, target, settings, session, workloads, runner, stop, progress, decide_session)
-        place = "nothing was changed" if session.self_test else "arm A is applied"
+        self.unit = "pair" if session.is_paired else "block"
+        self.baseline = session.arms[0]
+        super().__init__(host, target, settings, session, workloads, runner, stop, progress, conclude_session)
+        place = "nothing was changed" if session.self_test else "the host is as before"
         self.aftermath = place if session.subject.command else f"{place}, the scratch file is gone"
         self.control = get_workload(session.subject.control) if session.subject.control else None
         self.arms = Arms(toggle, reconnect, self.measurer, stop)
-
-    def interrupted_error(self, message: str, result: Proof, hint: str | None) -> StoppedError:
-        return InterruptedProofError(message, result, hint=hint)
 
     def measure_all(self) -> None:
         # arm B is not placed before the host was found calm
@@ -375,11 +373,12 @@ class Conductor(SessionRunner[Session, Proof, Pair]):
         if self.arms.toggle_class == "T3":
             self._measure_sequence()
         else:
-            self.warm_up("B")
+            if self.session.is_paired:
+                self.warm_up("B")
             self.measure_units()
             self._hold_arms()
         self.stop.check()
-        if self.settings.keep_if_gain and decide_session(self.session).is_gain:
+        if self.settings.keep_if_gain and self.recorder.result().is_gain:
             self.arms.place("B")
             self.recorder.update(kept=True)
 
@@ -407,7 +406,7 @@ class Conductor(SessionRunner[Session, Proof, Pair]):
             self.add_unit(Pair(index, 0, "ABA", runs, contaminated=bool(lamps_of(runs))))
 
     def partial_unit(self, unfinished: list[FioRun]) -> Pair:
-        order = "".join(dict.fromkeys(run.arm for run in unfinished))
+        order = "".join(dict.fromkeys(run.arm for run in unfinished)) if self.session.is_paired else ""
         return Pair(len(self.session.pairs), 0, order, tuple(unfinished), whole=False)
 
     def runs_of(self, one: Pair) -> Sequence[FioRun]:
@@ -424,10 +423,10 @@ class Conductor(SessionRunner[Session, Proof, Pair]):
 
     def restore_host(self) -> None:
         if self.arms.placed is not None and not (self.session.kept and self.arms.placed == "B"):
-            self.restore_arm(self.arms.put_back, "arm A")
+            self.restore_arm(lambda: self.arms.put_back(self.baseline), f"arm {self.baseline}")
 
     def not_restored_error(self) -> NotRestoredError:
-        words = self.session.faults[-1] if self.session.faults else "arm A could not be restored"
+        words = self.session.faults[-1] if self.session.faults else "the values from before could not be restored"
         # Where the transaction that holds the arms restores nothing either, its own error names each value instead.
         items = ((f"profile {self.session.subject.profile}", self.by_hand or "advisor status"),)
         return NotRestoredError(words, items=items)
@@ -446,29 +445,39 @@ class Conductor(SessionRunner[Session, Proof, Pair]):
         for workload in self.workloads:
             self.measurer.warm_up_workload(arm, workload, self._fio_options(arm, workload))
 
+    def draw_order(self) -> Sequence[Arm]:
+        """The arms of a pair or block in the order of their turns, by the coin."""
+        arms, ablation = self.session.arms, self.session.ablation
+        if ablation is not None:
+            turns = draw_combinations(arms[1:], ablation.words, self.coin)
+            return [combination_digits(arms[1:], active) for active in turns]
+        if self.session.is_paired:
+            return PAIRED if self.coin.getrandbits(1) else PAIRED[::-1]
+        return self.coin.sample(arms, len(arms))
+
     def measure_unit(self, index: int, attempt: int) -> Pair:
-        order: Sequence[Arm] = ("A", "B") if self.coin.getrandbits(1) else ("B", "A")
-        runs: list[FioRun] = []
+        order, is_paired = self.draw_order(), self.session.is_paired
+        seconds = self.schedule.seconds_per_run
         control_runs: list[FioRun] = []
-        self.unfinished = runs
+        self.unfinished = runs = list[FioRun]()
         for arm in order:
             self.arms.place(arm)
-            for workload in self.workloads:
-                runs.append(self._run_fio(arm, workload, self.schedule.seconds_per_run))
+            turn = self.workloads if is_paired else self.coin.sample(self.workloads, len(self.workloads))
+            for workload in turn:
+                runs.append(self._run_fio(arm, workload, seconds))
             if self.control is not None:
-                control_runs.append(
-                    self._run_fio(arm, self.control, min(CONTROL_SECONDS, self.schedule.seconds_per_run))
-                )
+                control_runs.append(self._run_fio(arm, self.control, min(CONTROL_SECONDS, seconds)))
         judged = self.measurer.judged(runs)
-        return Pair(index, attempt, "".join(order), judged, tuple(control_runs), contaminated=bool(lamps_of(judged)))
+        shown = "".join(order) if is_paired else ""
+        return Pair(index, attempt, shown, judged, tuple(control_runs), contaminated=bool(lamps_of(judged)))
 
     def _hold_arms(self) -> None:
         """Before "no difference" is said: each arm for a longer time, as an effect may come after the pairs' end."""
-        if self.settings.self_test:
+        if self.settings.self_test or not self.session.is_paired:
             return
         self.recorder.update(wants_hold=True)
         session = msgspec.structs.replace(self.session, wants_hold=False)
-        if decide_session(session).tendency != "no-difference" or not self.pace.has_seconds(
+        if conclude_session(session).tendency != "no-difference" or not self.pace.has_seconds(
             2 * (HOLD_SECONDS + self.schedule.pair_seconds)
         ):
             return

@@ -27,19 +27,18 @@ from advisor.host.patterns import lazy_regex
 from advisor.host.putfile import put_file
 from advisor.host.trusted_files import make_own_directory, read_own_file
 from advisor.proof.ablation import design_words, group_changes, run_count
-from advisor.proof.arm_profiles import BLOCKS, measure_values
 from advisor.proof.blocks import kept_values
 from advisor.proof.budget import enough_budget, write_budget
 from advisor.proof.covariates import read_gate
 from advisor.proof.identity import read_identity
 from advisor.proof.interrupt import Stop, StoppedError, caught_signals
 from advisor.proof.path import require_other_way_in
-from advisor.proof.profile import Means, measure_profile
+from advisor.proof.profile import ArmPlan, Means, measure_arms
 from advisor.proof.race import PRESENT, Block, drop_arms, find_winner, rank_arms
 from advisor.proof.records import Proof
 from advisor.proof.result_store import explain_not_stored, results_directory, store_result
 from advisor.proof.schedule import MEASURED_SLACK, MODES, RESERVE_SECONDS, WARM_UP_RUNS, level_for, looks_for
-from advisor.proof.session import PLACE_SECONDS
+from advisor.proof.session import BLOCKS, PLACE_SECONDS
 from advisor.proof.session_runner import Progress, ProgressEvent, Settings, require_calm
 from advisor.proof.statistics import median
 from advisor.proof.tuning_arms import Candidates, CandidateSwitch, RaceArm, plan_offers, reduce_arm
@@ -461,17 +460,7 @@ class _Search:
             keep_result=True,
             keep_partial=False,
         )
-        found = measure_values(
-            self.host,
-            winner.asked,
-            winner.plan,
-            self.facts,
-            self.load.claims,
-            self.load.complete(settings),
-            self._means(),
-            self.store,
-            self._options,
-        )
+        found = self._measure(winner, settings, are_values=True)
         design = found.session.ablation
         assert design is not None
         shown = {tunable for name in kept_values(found) for tunable in design.units[name]}
@@ -488,8 +477,18 @@ class _Search:
             )
         )
 
-    def _means(self) -> Means:
-        return Means(None, None, self.progress, self.say, self.load.process)
+    def _measure(self, arm: RaceArm, settings: Settings, *, are_values: bool = False) -> Proof:
+        means = Means(command=self.load.process, options=self._options, progress=self.progress, say=self.say)
+        return measure_arms(
+            self.host,
+            [ArmPlan(arm.asked.profile.name, arm.asked, arm.plan)],
+            self.facts,
+            self.load.claims,
+            self.load.complete(settings),
+            means,
+            self.store,
+            are_values=are_values,
+        )
 
     # -- the confirmation --------------------------------------------------------------------------------------------
 
@@ -518,17 +517,7 @@ class _Search:
             attempts=attempts,
         )
         try:
-            return measure_profile(
-                self.host,
-                winner.asked,
-                winner.plan,
-                self.facts,
-                self.load.claims if self.load.process is None else (),
-                self.load.complete(settings),
-                self._means(),
-                self.store,
-                self._options,
-            )
+            return self._measure(winner, settings)
         except RefusedError:
             # No pair was measured.
             self._update(registration=registered)

@@ -47,6 +47,7 @@ from advisor.proof.records import (
 from advisor.proof.schedule import EQUIVALENCE_PAIRS
 from advisor.proof.statistics import (
     MINIMUM_PAIRS,
+    POCOCK,
     POCOCK_ONE_SIDED,
     Interval,
     hodges_lehmann,
@@ -293,7 +294,10 @@ def _guardrail_summary(session: Session, guardrail: Guardrail, metric: Metric, p
     level = _one_sided_level(session)
     confidence = 1 - 2 * level
     found = summarise_metric(guardrail.workload, metric, data, confidence=confidence)
-    status = limit_status(data.effects, guardrail.limit, level, session.schedule.alpha)
+    # Its own level, whatever claims share the session's.
+    status = limit_status(
+        data.effects, guardrail.limit, level, POCOCK.get(len(session.schedule.looks), session.schedule.alpha)
+    )
     verdict: Verdict | None = "loss" if status == "broken" else None
     return msgspec.structs.replace(found, limit=guardrail.limit, verdict=verdict, status=status)
 
@@ -314,11 +318,12 @@ def _judge_control(session: Session) -> Summary | None:
     return summarise_metric(control, metric, data)
 
 
-def has_moved(control: Summary, margin: float) -> bool:
-    """Whether the negative control shows an effect: significant, and half the smallest claimed margin or more."""
+def has_moved(control: Summary, margin: float, arms: int = 2) -> bool:
+    """Whether the negative control shows an effect: significant, and half the smallest claimed margin or more. Several
+    arms share the level."""
     if control.p_value is None or control.effect is None or control.pairs < MINIMUM_PAIRS:
         return False
-    return control.p_value <= CONTROL_LEVEL and abs(math.log1p(control.effect)) >= math.log1p(margin) / 2
+    return control.p_value <= CONTROL_LEVEL / (arms - 1) and abs(math.log1p(control.effect)) >= math.log1p(margin) / 2
 
 
 def exceeds_control(session: Session, direction: int = 1) -> bool:
@@ -466,7 +471,7 @@ def contaminated_share(session: Session) -> float:
 def _invalid_reasons(session: Session, control: Summary | None) -> list[str]:
     reasons = list(session.faults)
     margin = min(_claim_margin(claim) for claim in session.subject.claims)
-    if control is not None and has_moved(control, margin):
+    if control is not None and has_moved(control, margin, session.schedule.arms):
         reasons.append(
             f"the negative control {control.name} moved by {control.effect:+.0%} (p = {control.p_value:.3f})"
         )

@@ -26,9 +26,11 @@ from advisor.report.proof_rows import (
 )
 from advisor.report.proof_words import (
     AGAIN,
+    KEPT,
     METRIC_WORDS,
     arms_words,
     command_again,
+    command_kept,
     host_rows,
     level_words,
     notes_of,
@@ -63,9 +65,11 @@ def proof_text(proof: Proof, *, width: int, color: bool) -> str:
         page.table(rows)
     _add_labelled(page, "Host", host_rows(proof))
     _add_labelled(page, "Session", session_rows(proof))
-    page.blank()
-    page.add(AGAIN)
-    page.command(command_again(proof))
+    for words, command in ((KEPT, command_kept(proof)), (AGAIN, command_again(proof))):
+        if command is not None:
+            page.blank()
+            page.add(words)
+            page.command(command)
     return page.text
 
 

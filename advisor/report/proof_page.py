@@ -14,9 +14,11 @@ from advisor.report.layout import Piece, Span
 from advisor.report.proof_rows import by_workload, cells_of, groups_of, table_head
 from advisor.report.proof_words import (
     AGAIN,
+    KEPT,
     arms_words,
     class_words,
     command_again,
+    command_kept,
     gate_words,
     host_rows,
     level_words,
@@ -25,6 +27,7 @@ from advisor.report.proof_words import (
     reasons_of,
     session_rows,
     subject_words,
+    values_of,
     verdict_words,
     workload_title,
     write_headlines,
@@ -61,7 +64,7 @@ def proof_page(proof: Proof) -> str:
         arms=arms_words(proof),
         level=level_words(proof),
         notes=notes_of(proof),
-        settings=proof.values,
+        settings=values_of(proof),
         is_self_test=proof.session.self_test,
         host=pieces_of([("name", (name or "unknown",)), ("kernel", (kernel or "unknown",)), *host_rows(proof)]),
         session=pieces_of(
@@ -72,6 +75,8 @@ def proof_page(proof: Proof) -> str:
                 ("class", (class_words(proof),)),
             ]
         ),
+        kept=command_kept(proof),
+        kept_words=KEPT,
         again=AGAIN,
         command=command_again(proof),
         reanalyse=None if proof.saved_to is None else f"advisor compare {shell_quote(proof.saved_to)}",

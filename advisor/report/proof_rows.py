@@ -27,7 +27,7 @@ from advisor.report.proof_numbers import (
     p_figure,
     p_of,
 )
-from advisor.report.proof_words import VERDICTS, metric_words, unjudged_control
+from advisor.report.proof_words import VERDICTS, arm_words, metric_words, unjudged_control
 
 
 class MetricRow(NamedTuple):
@@ -78,6 +78,8 @@ def groups_of(proof: Proof) -> list[RowGroup]:
     most = format_amounts(item.limit for item in proof.guardrails)
     limits = f"what must not get worse by more than {most}"
     claims = [MetricRow(one, _claim_says(proof, one), band_of(one.margin, one.margin)) for one in proof.workloads]
+    if not proof.session.is_paired:
+        return _arm_groups(proof, margins + remark, limits)
     explored = [MetricRow(item, Span("not judged", "dim")) for item in proof.exploratory]
     groups = (
         RowGroup("Claims", margins + remark, tuple(claims)),
@@ -88,6 +90,30 @@ def groups_of(proof: Proof) -> list[RowGroup]:
         RowGroup("Explored", "not judged", tuple(explored), is_judged=False),
     )
     return [group for group in groups if group.rows]
+
+
+def _arm_groups(proof: Proof, margins: str, limits: str) -> list[RowGroup]:
+    """Every arm against the first, and of its guardrails and control what is not as it should be, or is not known."""
+    arms = [MetricRow(one, Span(*arm_words(proof, one)), band_of(one.margin, one.margin)) for one in proof.workloads]
+    title = "Arms" if proof.session.ablation is None else "Values"
+    guards = [_named(_guard_row(proof, one)) for one in proof.guardrails if one.status == "broken"]
+    controls = []
+    for one in proof.controls:
+        moved = _has_moved(one, proof.session.subject.claims[0].margin or 0.0, proof.session.schedule.arms)
+        controls.append(_named(MetricRow(one, Span("moved", "red") if moved else Span("did not move", "green"))))
+    groups = (
+        RowGroup(title, margins, tuple(arms)),
+        RowGroup("Guardrails", limits, tuple(guards)),
+        RowGroup("Control", "what no arm can touch", tuple(controls), is_judged=False),
+    )
+    return [group for group in groups if group.rows]
+
+
+def _named(row: MetricRow) -> MetricRow:
+    """The row with the name of its arm, and of a guardrail with that of its metric as well."""
+    item = row.summary
+    name = item.arm if item.limit is None else f"{item.arm}: {metric_words(item)}"
+    return row._replace(summary=msgspec.structs.replace(item, arm=name, cost="undecided"))
 
 
 def _claim_says(proof: Proof, claim: Summary) -> Span:
@@ -141,9 +167,9 @@ def _control_rows(proof: Proof) -> tuple[MetricRow, ...]:
     return (MetricRow(proof.control, says),)
 
 
-def _has_moved(control: Summary, margin: float) -> bool:
+def _has_moved(control: Summary, margin: float, arms: int = 2) -> bool:
     # A record from a file may hold what no measurement gives.
-    return control.effect is not None and control.effect > -1 and has_moved(control, margin)
+    return control.effect is not None and control.effect > -1 and has_moved(control, margin, arms)
 
 
 def cells_of(row: MetricRow) -> Cells:

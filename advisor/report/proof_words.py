@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from advisor.errors import AdvisorError
+from advisor.proof.blocks import kept_values
 from advisor.proof.metrics import MetricName
 from advisor.proof.own_command import COMMAND_WORKLOAD, LIVE_WORKLOAD, OWN_WORKLOADS, OwnCommand
-from advisor.proof.records import Ended, Proof, Session, Summary, ToggleClass, Verdict
+from advisor.proof.records import ArmSetting, Ended, Proof, Session, Summary, ToggleClass, Verdict
 from advisor.proof.schedule import EQUIVALENCE_PAIRS, MODES
 from advisor.proof.series import Series
 from advisor.proof.statistics import MINIMUM_PAIRS
@@ -19,7 +20,7 @@ from advisor.proof.workload_file import is_workload_path
 from advisor.proof.workloads import LIVE_TRAFFIC, THREADS_MAX, WORKLOADS, get_workload, split_threads, with_threads
 from advisor.report.folding import fold_alike
 from advisor.report.format import clean, format_duration
-from advisor.report.layout import Piece, Span, Style, counted
+from advisor.report.layout import Piece, Span, Style, counted, listed
 from advisor.report.proof_numbers import change_words, format_amount, format_written, interval_words, p_of, p_words
 from advisor.shell.quote import shell_quote
 
@@ -66,6 +67,7 @@ _ENDED: Mapping[Ended, str] = {
 }
 _ARMS = "before: the host as it was, arm A; after: with the profile, arm B"
 _CONSTANT = "all runs gave the same figure; does the expression match the right number?"
+KEPT = "To prove the values with a gain as a whole, which was not done here:"
 AGAIN = "To measure again in the same order:"
 _CLASSES: Mapping[ToggleClass, str] = {
     "T0": "acts at once",
@@ -90,6 +92,10 @@ def subject_words(proof: Proof) -> tuple[str, str]:
     """What was put to the test, and where: ``storage``, ``on /srv (xfs on sda)``."""
     session = proof.session
     what = "this host against itself" if session.self_test else proof.profile
+    if session.ablation is not None:
+        what = f"which value of {proof.profile} has an effect,"
+    elif not session.is_paired:
+        what = f"{listed(session.arms[1:])} against none,"
     if session.live is not None:
         return what, "under the traffic that was there"
     if session.subject.command is not None:
@@ -126,7 +132,45 @@ def unjudged_control(proof: Proof) -> str | None:
     return f"control not judged ({proof.control.pairs} of {MINIMUM_PAIRS})"
 
 
+def _arm_lines(proof: Proof) -> list[str]:
+    """What each workload shows: arms with an effect, and how large one of the others can be."""
+    found = []
+    for name in dict.fromkeys(one.name for one in proof.workloads):
+        arms = [one for one in proof.workloads if one.name == name]
+        shown = [one for one in arms if one.verdict in ("gain", "loss") or one.cost == "shown"]
+        found += [f"{name}: {one.arm} {_change_words(one)}, {arm_words(proof, one)[0]}" for one in shown]
+        others = [one for one in arms if one not in shown]
+        bound = max((abs(end - 1) for one in others for end in one.ci95 or ()), default=None)
+        if bound is not None:
+            names = listed([one.arm for one in others])
+            found.append(f"{name}: no effect larger than {format_amount(bound)} was seen of {names}")
+    return found or ["nothing was measured"]
+
+
+def arm_words(proof: Proof, one: Summary) -> tuple[str, Style]:
+    """What is said of an arm, with what its guardrails and the margin make of it, such as ``gain with a cost``."""
+    if not one.pairs:
+        return "no block has both", "yellow"
+    words, style = VERDICTS[one.verdict or "inconclusive"]
+    if one.verdict == "inconclusive":
+        words, style = "no effect shown", "dim"
+    if one.cost == "shown":
+        own = [item for item in proof.guardrails if (item.arm, item.name) == (one.arm, one.name)]
+        costs = [item for item in own if item.status == "broken"]
+        names = ", ".join(f"{name_metric(item.metric)} {change_words(item)}" for item in costs)
+        return f"{words} with a cost ({names})", "yellow"
+    if one.verdict != "gain" or one.is_plain_gain:
+        return words, style
+    return ("gain, below the margin" if one.below_margin else "gain, cost undecided"), "yellow"
+
+
+def _change_words(item: Summary) -> str:
+    return f"{change_words(item)} ({interval_words(item)})"
+
+
 def _verdict_lines(proof: Proof) -> list[str]:
+    if not proof.session.is_paired:
+        return _arm_lines(proof)
     more = " " + f"(and {len(proof.reasons) - 1} more)" if len(proof.reasons) > 1 else ""
     why = f"{''.join(proof.reasons[:1])}{more}"
     is_withdrawn = proof.session.ended in ("harm", "limit")
@@ -216,7 +260,8 @@ def workload_title(name: str) -> str | None:
 
 
 def metric_words(item: Summary) -> str:
-    return name_metric(item.metric)
+    """The metric, or of several arms which one it is."""
+    return name_metric(item.metric) if item.cost is None else item.arm
 
 
 def name_metric(metric: str) -> str:
@@ -229,7 +274,7 @@ def reasons_of(proof: Proof) -> list[str]:
     reasons = list(proof.reasons)
     if proof.reasons and proof.tendency != proof.verdict and counted_pairs(proof.session):
         reasons.append(f"without that the figures would have said: {VERDICTS[proof.tendency][0]}")
-    if proof.verdict != "invalid":
+    if proof.verdict != "invalid" and proof.session.is_paired:
         for claim in proof.workloads:
             reasons += _shortfall_words(claim) if claim.verdict == "inconclusive" and claim.pairs else []
     if proof.session.self_test and proof.tendency in ("gain", "gain-with-cost", "loss"):
@@ -268,6 +313,10 @@ def _needed_words(claim: Summary) -> str:
 def arms_words(proof: Proof) -> str:
     """What *before* and *after* were, and how the change comes of them."""
     arms = "before and after: the host as it is" if proof.session.self_test else _ARMS
+    if proof.session.ablation is not None:
+        arms = "before: without the value, after: with it, over runs in which the others were on and off in turn"
+    elif not proof.session.is_paired:
+        arms = "before: none, the host as it was; after: the arm. The arms are not compared with each other"
     return f"{arms}. Medians of the runs; the change is estimated from the pairs."
 
 
@@ -283,7 +332,9 @@ def level_words(proof: Proof) -> str:
 
 def notes_of(proof: Proof) -> list[str]:
     """What a reader has to know in addition to the figures, the gate included."""
-    notes = [*proof.notes, *_coverage_notes(proof), *(f"unknown: {what}" for what in proof.gate.unknown)]
+    left_out = proof.session.ablation.left_out if proof.session.ablation is not None else ()
+    notes = [f"not switched: {one.tunable}: {one.reason}" for one in left_out]
+    notes += [*proof.notes, *_coverage_notes(proof), *(f"unknown: {what}" for what in proof.gate.unknown)]
     if proof.session.forced:
         notes += [f"the host was busy: {what}" for what in proof.gate.busy]
     return notes
@@ -291,7 +342,9 @@ def notes_of(proof: Proof) -> list[str]:
 
 def _coverage_notes(proof: Proof) -> Iterable[str]:
     """Where so few pairs allow no 95 % interval: what it is then."""
-    items = (*proof.workloads, *proof.guardrails, *proof.exploratory, *((proof.control,) if proof.control else ()))
+    items = [*proof.workloads]
+    if proof.session.is_paired:
+        items += [*proof.guardrails, *proof.exploratory, *((proof.control,) if proof.control else ())]
     weak = {item.pairs: item.confidence for item in items if item.confidence is not None and item.confidence < 0.95}
     for pairs, confidence in sorted(weak.items()):
         yield f"the interval of {counted(pairs, 'pair')} is no 95 % interval but one of {_floor_share(confidence)}"
@@ -345,9 +398,9 @@ def session_rows(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
         repeated = sum(pair.superseded for pair in contaminated)
         contamination_words = f"; {len(contaminated)} contaminated{by}, {repeated} of them repeated"
     return [
-        ("pairs", (f"{count} of at most {most}" + contamination_words,)),
+        ("pairs" if session.is_paired else "blocks", (f"{count} of at most {most}" + contamination_words,)),
         ("ended", (_ENDED[session.ended],)),
-        ("order", (_order_words(proof),)),
+        *([("order", (_order_words(proof),))] if session.is_paired else []),
         ("seed", (str(proof.seed),)),
         tool_row,
         ("begun", (begun_words(session.started, session.seconds),)),
@@ -366,8 +419,20 @@ def begun_words(started: str, seconds: float) -> str:
 
 def value_rows(proof: Proof) -> list[tuple[str, str]]:
     """What distinguishes the arms: a tunable, or many alike ones folded, and its values in arm A and in arm B."""
-    folded = fold_alike(proof.values or (), lambda one: one.tunable, same=lambda one: (one.before, one.after))
+    folded = fold_alike(values_of(proof) or (), lambda one: one.tunable, same=lambda one: (one.before, one.after))
     return [(one.title, f"{one.items[0].before} → {one.items[0].after}") for one in folded]
+
+
+def values_of(proof: Proof) -> tuple[ArmSetting, ...] | None:
+    """What distinguishes the arms; of several profiles each value with the name of its own."""
+    session = proof.session
+    if session.is_paired or session.ablation is not None:
+        return proof.values
+    return tuple(
+        ArmSetting(f"{arm}: {one.tunable}", one.before, one.after, one.why)
+        for arm, found in session.arm_values.items()
+        for one in found
+    )
 
 
 def gate_words(proof: Proof) -> str:
@@ -398,7 +463,7 @@ def _active_arm(proof: Proof) -> tuple[Piece, ...]:
         return (Span("arm B", "bold"), ", ", "the profile: a gain was to be kept")
     if proof.session.self_test:
         return ("the host as it was; nothing was changed",)
-    return (Span("arm A", "bold"), " ", "is back, the host as it was")
+    return (Span(f"arm {proof.session.arms[0]}", "bold"), " ", "is back, the host as it was")
 
 
 def scratch_words(of: Session | Series) -> str:
@@ -430,7 +495,29 @@ def command_again(proof: Proof) -> str:
 def _words_of_command(proof: Proof) -> Iterable[str]:
     session = proof.session
     yield from ("advisor", "prove")
-    yield from ("--self-test",) if session.self_test else map(shell_quote, proof.words or (proof.profile,))
+    if session.ablation is not None:
+        yield from (*map(shell_quote, session.ablation.asked), "--ablate")
+    elif not session.is_paired:
+        yield f"--arms={','.join(session.arms)}"
+    else:
+        yield from ("--self-test",) if session.self_test else map(shell_quote, proof.words or (proof.profile,))
+    yield from _repeated_options(proof)
+    yield f"--seed={proof.seed}"
+
+
+def command_kept(proof: Proof) -> str | None:
+    """The call that proves the single values with a gain as a whole, on fresh data; None where there is nothing more to
+    prove."""
+    kept = kept_values(proof) if proof.session.ablation is not None else ()
+    if not 0 < len(kept) < len(proof.session.arms) - 1:
+        return None
+    values = [one for name in kept for one in proof.session.arm_values.get(name, ())]
+    words = [shell_quote(f"{one.tunable}={one.after}") for one in values]
+    return " ".join(["advisor prove", *words, *_repeated_options(proof)])
+
+
+def _repeated_options(proof: Proof) -> Iterable[str]:
+    session = proof.session
     if session.subject.command is None:
         yield from place_options(session)
     if session.peer_address is not None:
@@ -445,4 +532,3 @@ def _words_of_command(proof: Proof) -> Iterable[str]:
     if session.toggle_class == "T2":
         yield "--allow-link-flap"
     yield from map(shell_quote, session.options)
-    yield f"--seed={proof.seed}"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from advisor.profiles.profile import load_file
-from advisor.proof.archive import SavedArms, load_any
+from advisor.proof.archive import load_proof
 from advisor.transaction.journal import Store
 from tests.cli.test_bad_input import advisor
 from tests.proof.conftest import disk
@@ -107,21 +107,19 @@ def test_the_values_that_do_something_are_found_and_the_profile_is_reduced(disk:
     document, err, live = ended(process)
     assert process.returncode == 0, err
     assert live == BEFORE
-    effects = {one["arm"]: one for one in document["effects"]}  # type: ignore[attr-defined]
-    assert effects["sysctl:kernel.msgmnb"]["call"] == "gain"
+    effects = {one["arm"]: one for one in document["workloads"]}  # type: ignore[attr-defined]
+    assert effects["sysctl:kernel.msgmnb"]["verdict"] == "gain"
     assert effects["sysctl:kernel.msgmnb"]["ratio"] == pytest.approx(1.3, rel=0.03)
-    assert effects["sysctl:kernel.shmmni"]["call"] == "loss"
+    assert effects["sysctl:kernel.shmmni"]["verdict"] == "loss"
     assert effects["sysctl:kernel.shmmni"]["ratio"] == pytest.approx(0.8, rel=0.03)
-    assert effects["sysctl:kernel.msgmax"]["call"] in ("inconclusive", "no-difference")
-    low, high = effects["sysctl:kernel.msgmax"]["interval"]
+    assert effects["sysctl:kernel.msgmax"]["verdict"] in ("inconclusive", "no-difference")
+    low, high = effects["sysctl:kernel.msgmax"]["ci95"]
     assert 0.9 < low <= 1 <= high < 1.1
     assert [record.state for record in Store(str(host.state)).read_records()] == ["rolled-back"]
     # each block has each of the 8 combinations once
     kept = next((host.state / "proofs").glob("*.json.gz"))
-    saved = load_any(kept)
-    assert isinstance(saved, SavedArms)
-    for block in saved.result.session.blocks:
-        assert len({cell.arm for cell in block.cells}) == len(block.cells) == 8
+    for block in load_proof(kept).proof.session.pairs:
+        assert len({run.arm for run in block.runs}) == len(block.runs) == 8
     # what is offered is a profile
     profile = load_file(reduced)
     assert [one.tunable for one in profile.tunables] == ["sysctl:kernel.msgmnb"]
@@ -185,7 +183,7 @@ def test_arms_are_judged_by_the_command(disk: Path) -> None:
     document, err, live = ended(process)
     assert process.returncode == 0, err
     assert live == BEFORE
-    calls = {one["arm"]: one["call"] for one in document["effects"]}  # type: ignore[attr-defined]
+    calls = {one["arm"]: one["verdict"] for one in document["workloads"]}  # type: ignore[attr-defined]
     assert calls == {"more-queue": "gain", "more-segments": "loss"}
     assert document["best"] == {"command": "more-queue"}
     kept = next((host.state / "proofs").glob("*.json.gz"))

@@ -20,8 +20,9 @@ from advisor.proof.ablation import (
     group_changes,
     run_count,
 )
-from advisor.proof.blocks import UnswitchedTunable, conclude_session, kept_values
-from advisor.report.arms import arms_text
+from advisor.proof.blocks import conclude_session, kept_values
+from advisor.proof.records import UnswitchedTunable
+from advisor.report.proof import proof_text
 from advisor.tunables import Effect, Risk
 from benchmarks.ablation import simulate_session
 from tests.golden import assert_golden
@@ -111,26 +112,27 @@ def test_what_cannot_show_is_left_out_and_one_value_alone_is_refused() -> None:
 
 def test_an_effect_is_the_mean_of_the_runs_with_it_over_those_without() -> None:
     found = simulate_session([0.2, 0.0, -0.1], 3)
-    for one in found.effects:
+    for one in found.workloads:
         contrasts = []
-        for block in found.session.blocks:
+        for block in found.session.pairs:
             sides: dict[bool, list[float]] = {True: [], False: []}
-            for cell in block.cells:
-                sides[one.arm in (cell.active or ())].append(math.log(cell.runs[0].figures.measures["tps"]))
+            for each in block.runs:
+                is_on = found.session.is_under(one.arm, each.arm)
+                sides[bool(is_on)].append(math.log(each.figures.measures["tps"]))
             contrasts.append(sum(sides[True]) / len(sides[True]) - sum(sides[False]) / len(sides[False]))
         walsh = sorted((a + b) / 2 for at, a in enumerate(contrasts) for b in contrasts[at:])
         middle = len(walsh) // 2
         estimate = walsh[middle] if len(walsh) % 2 else (walsh[middle - 1] + walsh[middle]) / 2
         assert math.log(one.ratio or 0) == pytest.approx(estimate)
-        assert one.blocks == 12
+        assert one.pairs == 12
 
 
 @pytest.mark.parametrize("count", [3, 7])
 def test_planted_effects_are_found_and_the_others_are_bounded(count: int) -> None:
     found = simulate_session([math.log(1.15), math.log(0.85), *[0.0] * (count - 2)], 11)
-    assert [one.call for one in found.effects[:2]] == ["gain", "loss"]
-    assert all(one.call not in ("gain", "loss") for one in found.effects[2:])
-    assert found.effects[0].is_plain_gain
+    assert [one.verdict for one in found.workloads[:2]] == ["gain", "loss"]
+    assert all(one.verdict not in ("gain", "loss") for one in found.workloads[2:])
+    assert found.workloads[0].is_plain_gain
     assert "value-0" in kept_values(found)
     assert "value-1" not in kept_values(found)
 
@@ -138,7 +140,7 @@ def test_planted_effects_are_found_and_the_others_are_bounded(count: int) -> Non
 def test_two_values_that_act_together_alone_are_kept() -> None:
     found = simulate_session([0.0] * 7, 5, pairs={(2, 4): math.log(1.3)})
     assert set(kept_values(found)) == {"value-2", "value-4"}
-    assert_golden("ablation", arms_text(found, width=80, color=False))
+    assert_golden("ablation", proof_text(found, width=80, color=False))
 
 
 def test_nothing_is_kept_of_an_invalid_session() -> None:
@@ -146,4 +148,4 @@ def test_nothing_is_kept_of_an_invalid_session() -> None:
     assert "value-0" in kept_values(sound)
     invalid = conclude_session(msgspec.structs.replace(sound.session, faults=("the command failed",)))
     assert kept_values(invalid) == ()
-    assert "To prove the values" not in arms_text(invalid, width=80, color=False)
+    assert "To prove the values" not in proof_text(invalid, width=80, color=False)

@@ -15,17 +15,19 @@ from scipy import stats
 
 from advisor.errors import InvalidInputError, RefusedError, UsageError
 from advisor.host import Host
-from advisor.proof.archive import SavedArms, load_any, load_proof, reanalyse_arms
-from advisor.proof.arm_profiles import parse_arms, prove_arms
-from advisor.proof.arms_session import ArmsRunner, InterruptedArmsError
-from advisor.proof.blocks import NONE, ArmBlock, ArmsProof, ArmsSession, ArmTurn, conclude_session, smallest_blocks
+from advisor.proof.archive import Saved, load_proof, reanalyse_proof
+from advisor.proof.blocks import conclude_session, smallest_blocks
 from advisor.proof.interrupt import caught_signals
+from advisor.proof.profile import Means, parse_arms, prove_arms
+from advisor.proof.records import NONE, Claim, FioRun, Pair, Proof, ProofSubject, Session, ToggleClass, resolve_subject
 from advisor.proof.schedule import MODES, make_schedule
 from advisor.proof.scratch import MIB
-from advisor.proof.session_runner import Settings, silent
+from advisor.proof.session_runner import Conductor, InterruptedSessionError, Settings, silent
 from advisor.proof.target import read_target
 from advisor.proof.workloads import NULL_CONTROL, WORKLOADS, UnknownWorkloadError, expand_workloads, get_workload
-from advisor.report.arms import arms_page, arms_svg, arms_text, command_again
+from advisor.report.proof import proof_text
+from advisor.report.proof_page import proof_page, proof_svg
+from advisor.report.proof_words import command_again
 from advisor.transaction.journal import Store
 from tests.each import for_each
 from tests.golden import assert_golden
@@ -33,7 +35,7 @@ from tests.known import known
 from tests.trees import host_of, listing, make_tree
 
 from .fakes import FakeFio, calm_tree
-from .sessions import WORKLOAD, figures, run
+from .sessions import WORKLOAD, run
 from .test_bench import settings
 
 OTHER = "infoscale.64k-seq-r100"
@@ -44,6 +46,9 @@ FACTORS = {NONE: 1.0, "fast": 1.3, "same": 1.0, "slow": 0.75}
 class FileSwitch:
     """Arms that are real for the fake fio: each writes its factor into the file that it reads."""
 
+    toggle_class: ToggleClass = "T0"
+    settle_seconds = 0.0
+
     def __init__(self, fio: FakeFio) -> None:
         self.file = fio.directory / "speed"
         self.placed: list[str] = []
@@ -52,22 +57,17 @@ class FileSwitch:
         self.placed.append(arm)
         self.file.write_text(str(FACTORS[arm]))
 
-    def fio_options(self, arm: str) -> tuple[str, ...]:
-        return ()
 
-    def settle_seconds(self, before: str | None, after: str) -> float:
-        return 0.0
-
-
-def empty(workloads: tuple[str, ...] = (WORKLOAD,), arms: tuple[str, ...] = ARMS, blocks: int = 14) -> ArmsSession:
+def empty(workloads: tuple[str, ...] = (WORKLOAD,), arms: tuple[str, ...] = ARMS, blocks: int = 14) -> Session:
     mode = msgspec.structs.replace(MODES["quick"], pairs=blocks, looks=(blocks,), seconds=0.1)
     loads = [get_workload(name) for name in workloads]
     schedule = make_schedule(mode, loads, device_bytes=1 << 40, place_seconds=0, scratch_bytes=MIB, arms=len(arms))
-    return ArmsSession(
+    bare = ProofSubject(", ".join(arms[1:]), tuple(map(Claim, workloads)))
+    return Session(
+        subject=resolve_subject(bare, mode, most=len(workloads)),
         arms=arms,
-        workloads=workloads,
         schedule=schedule,
-        margin=0.10,
+        judged_by="pair",
         toggle_class="T0",
         seed=7,
         target="/srv",
@@ -75,30 +75,22 @@ def empty(workloads: tuple[str, ...] = (WORKLOAD,), arms: tuple[str, ...] = ARMS
         device=None,
         fio_version="fio-3.33",
         started="2024-05-17T12:00:00+00:00",
-        values={},
     )
 
 
-def made(ratios: dict[str, float], *, blocks: int, noise: float, seed: int, workloads: tuple[str, ...]) -> ArmsProof:
+def made(ratios: dict[str, float], *, blocks: int, noise: float, seed: int, workloads: tuple[str, ...]) -> Proof:
     """A session of numbers: each arm times its ratio, with normal noise on the log scale."""
     coin = random.Random(seed)
     arms = (NONE, *ratios)
     listed = []
     for index in range(blocks):
-        cells = []
+        runs, controls = list[FioRun](), list[FioRun]()
         for arm in coin.sample(arms, len(arms)):
-            runs = tuple(
-                run(
-                    "A" if arm == NONE else "B",
-                    figures(1000 * ratios.get(arm, 1.0) * math.exp(coin.gauss(0, noise))),
-                    name,
-                )
-                for name in workloads
-            )
-            control = run("A", figures(1e6 * math.exp(coin.gauss(0, 0.01))), NULL_CONTROL)
-            cells.append(ArmTurn(arm, runs, control))
-        listed.append(ArmBlock(index, 0, tuple(cells)))
-    return conclude_session(msgspec.structs.replace(empty(workloads, arms, blocks), blocks=tuple(listed)))
+            for name in workloads:
+                runs.append(run(arm, 1000 * ratios.get(arm, 1.0) * math.exp(coin.gauss(0, noise)), name))
+            controls.append(run(arm, 1e6 * math.exp(coin.gauss(0, 0.01)), NULL_CONTROL))
+        listed.append(Pair(index, 0, "", tuple(runs), tuple(controls)))
+    return conclude_session(msgspec.structs.replace(empty(workloads, arms, blocks), pairs=tuple(listed)))
 
 
 # -- what follows from a session ---------------------------------------------------------------------------------------
@@ -107,18 +99,15 @@ def made(ratios: dict[str, float], *, blocks: int, noise: float, seed: int, work
 def test_each_arm_is_compared_with_none_as_scipy_does_and_adjusted_after_holm() -> None:
     found = made({"a": 1.08, "b": 1.0, "c": 0.93}, blocks=16, noise=0.05, seed=3, workloads=(WORKLOAD, OTHER))
     raw = []
-    for one in found.effects:
+    for one in found.workloads:
         logs = []
-        for block in found.session.blocks:
-            value = {
-                cell.arm: next(each.figures.value(one.metric) for each in cell.runs if each.workload == one.workload)
-                for cell in block.cells
-            }
+        for block in found.session.pairs:
+            value = {each.arm: each.figures.value(one.metric) for each in block.runs if each.workload == one.name}
             logs.append(math.log(value[one.arm] / value[NONE]))
         raw.append(float(stats.wilcoxon(logs, method="exact").pvalue))
-    assert [one.p_value for one in found.effects] == pytest.approx(raw)
-    assert [one.p_holm for one in found.effects] == pytest.approx(holm_by_hand(raw))
-    assert found.comparisons == 6
+    assert [one.p_value for one in found.workloads] == pytest.approx(raw)
+    assert [one.p_holm for one in found.workloads] == pytest.approx(holm_by_hand(raw))
+    assert len(found.workloads) == 6
 
 
 def holm_by_hand(p_values: list[float]) -> list[float]:
@@ -134,19 +123,19 @@ def holm_by_hand(p_values: list[float]) -> list[float]:
 def test_an_interval_excludes_no_change_exactly_where_a_difference_is_called(seed: int) -> None:
     ratio = 1 + random.Random(seed).choice((-0.1, 0.0, 0.04, 0.08, 0.15))
     found = made({"a": ratio, "b": 1.03, "c": 1.0}, blocks=14, noise=0.06, seed=seed, workloads=(WORKLOAD, OTHER))
-    for one in found.effects:
-        excludes = known(one.interval)[0] > 1 or known(one.interval)[1] < 1
-        assert excludes == (one.call in ("gain", "loss")), one
-        assert (one.call in ("gain", "loss")) == ((one.p_holm or 1.0) <= 0.05), one
+    for one in found.workloads:
+        excludes = known(one.ci95)[0] > 1 or known(one.ci95)[1] < 1
+        assert excludes == (one.verdict in ("gain", "loss")), one
+        assert (one.verdict in ("gain", "loss")) == ((one.p_holm or 1.0) <= 0.05), one
 
 
 def test_the_best_arm_of_a_workload_is_a_proven_gain_or_nobody() -> None:
     found = made({"a": 1.2, "b": 1.4, "c": 1.0}, blocks=14, noise=0.03, seed=1, workloads=(WORKLOAD,))
     assert found.best == {WORKLOAD: "b"}
-    assert found.has_gain
+    assert found.is_gain
     nothing = made({"a": 1.0}, blocks=14, noise=0.05, seed=5, workloads=(WORKLOAD,))
     assert nothing.best == {WORKLOAD: None}
-    assert not nothing.has_gain
+    assert not nothing.is_gain
 
 
 @pytest.mark.parametrize("comparisons", [1, 3, 9, 27])
@@ -154,31 +143,31 @@ def test_the_smallest_number_of_blocks_can_just_be_significant(comparisons: int)
     count = smallest_blocks(comparisons)
     assert 2 / 2**count * comparisons <= 0.05 < 2 / 2 ** (count - 1) * comparisons
     few = made({"a": 2.0}, blocks=5, noise=0.01, seed=1, workloads=(WORKLOAD,))
-    assert few.quality == "indicative"
-    assert not few.has_gain
+    assert few.verdict == "indicative"
+    assert not few.is_gain
 
 
 # -- a session ---------------------------------------------------------------------------------------------------------
 
 
-def measured(fake_fio: FakeFio, host: Host, disk: Path, switch: FileSwitch, **changes: object) -> ArmsProof:
+def measured(fake_fio: FakeFio, host: Host, disk: Path, switch: FileSwitch, **changes: object) -> Proof:
     chosen: Settings = settings(disk, **changes)
     session = msgspec.structs.replace(empty((WORKLOAD, OTHER)), target=str(disk))
     target = read_target(host, str(disk))
     with caught_signals() as stop:
-        return ArmsRunner(host, target, switch, chosen, session, fake_fio.runner, stop, silent, None).run()
+        return Conductor(host, target, switch, chosen, session, fake_fio.runner, stop, silent, None).run()
 
 
 def test_arms_are_told_apart_and_the_host_is_as_before(fake_fio: FakeFio, host: Host, disk: Path) -> None:
     switch = FileSwitch(fake_fio)
     found = measured(fake_fio, host, disk, switch)
-    calls = {(one.arm, one.workload): one.call for one in found.effects}
+    calls = {(one.arm, one.name): one.verdict for one in found.workloads}
     assert {calls["fast", name] for name in (WORKLOAD, OTHER)} == {"gain"}
     assert {calls["slow", name] for name in (WORKLOAD, OTHER)} == {"loss"}
     assert {calls["same", name] for name in (WORKLOAD, OTHER)} <= {"no-difference", "inconclusive"}
-    fast = next(one for one in found.effects if one.arm == "fast")
+    fast = next(one for one in found.workloads if one.arm == "fast")
     assert fast.ratio == pytest.approx(1.3, rel=0.05)
-    assert (found.quality, found.best) == ("sound", {WORKLOAD: "fast", OTHER: "fast"})
+    assert (found.verdict, found.best) == ("gain", {WORKLOAD: "fast", OTHER: "fast"})
     assert switch.placed[-1] == NONE
     assert os.listdir(disk) == []
 
@@ -195,8 +184,8 @@ def test_an_arm_that_cannot_be_made_active_is_a_fault_and_the_host_is_as_before(
 
     switch = Failing(fake_fio)
     found = measured(fake_fio, host, disk, switch)
-    assert found.quality == "invalid"
-    assert "arm slow could not be made active: reads back 20 instead of 40" in found.reasons
+    assert found.verdict == "invalid"
+    assert "arm slow could not be applied: reads back 20 instead of 40" in found.reasons
     assert switch.placed[-1] == NONE
     assert switch.file.read_text() == "1.0"
     assert os.listdir(disk) == []
@@ -205,29 +194,26 @@ def test_an_arm_that_cannot_be_made_active_is_a_fault_and_the_host_is_as_before(
 def test_a_saved_session_gives_the_same_result_again(fake_fio: FakeFio, host: Host, disk: Path, tmp_path: Path) -> None:
     place = tmp_path / "arms.gz"
     found = measured(fake_fio, host, disk, FileSwitch(fake_fio), save_to=str(place))
-    saved = load_any(place)
-    assert isinstance(saved, SavedArms)
-    assert reanalyse_arms(saved) == found
-    with pytest.raises(InvalidInputError, match="several arms"):
-        load_proof(place)
-    broken = msgspec.structs.replace(saved.result.session, arms=("a", "b"))
+    saved = load_proof(place)
+    assert reanalyse_proof(saved) == found
+    broken = msgspec.structs.replace(saved.proof.session, arms=("a", "b"))
     with pytest.raises(InvalidInputError, match="arms are not those"):
-        load_any(resaved(saved, broken, tmp_path))
-    session = saved.result.session
+        load_proof(resaved(saved, broken, tmp_path))
+    session = saved.proof.session
     for odd, words in (
-        (msgspec.structs.replace(session, margin=-1.0), "-1 is no margin"),
+        (msgspec.structs.replace(session, arms=(NONE, "fast")), "an arm that the session has not"),
         (msgspec.structs.replace(session, schedule=msgspec.structs.replace(session.schedule, alpha=0.0)), "no level"),
     ):
         with pytest.raises(InvalidInputError, match=words):
-            load_any(resaved(saved, odd, tmp_path))
+            load_proof(resaved(saved, odd, tmp_path))
 
 
-def resaved(saved: SavedArms, session: ArmsSession, directory: Path) -> Path:
+def resaved(saved: Saved, session: Session, directory: Path) -> Path:
     import gzip
 
     path = directory / "broken.gz"
-    result = msgspec.structs.replace(saved.result, session=session)
-    path.write_bytes(gzip.compress(msgspec.json.encode(msgspec.structs.replace(saved, result=result))))
+    proof = msgspec.structs.replace(saved.proof, session=session)
+    path.write_bytes(gzip.compress(msgspec.json.encode(msgspec.structs.replace(saved, proof=proof))))
     return path
 
 
@@ -262,15 +248,14 @@ def test_a_profile_is_an_arm_that_really_is_active_while_it_is_measured(
         (WORKLOAD,),
         {},
         settings(disk, seconds=0.1),
-        reconnect=str(follow),
-        options=("--reconnect=x y",),
+        Means(reconnect=str(follow), options=("--reconnect=x y",)),
         store=Store(str(tmp_path / "state")),
     )
-    (effect,) = found.effects
-    assert (found.quality, effect.call) == ("sound", "gain")
+    (effect,) = found.workloads
+    assert (found.verdict, effect.arm) == ("gain", "socket-buffers-8m")
     assert effect.ratio == pytest.approx(1.5, rel=0.05)
     assert listing(tree) == before
-    assert {one.tunable for one in found.session.values["socket-buffers-8m"]} >= {"sysctl:net.core.rmem_max"}
+    assert {one.tunable for one in found.session.arm_values["socket-buffers-8m"]} >= {"sysctl:net.core.rmem_max"}
     assert "'--reconnect=x y'" in command_again(found)
 
 
@@ -284,7 +269,7 @@ def test_two_arms_that_set_one_value_differently_are_refused_and_nothing_is_chan
             (WORKLOAD,),
             {},
             settings(disk, seconds=0.1),
-            reconnect="true",
+            Means(reconnect="true"),
             store=Store(str(tmp_path / "state")),
         )
     assert listing(tree) == before
@@ -344,19 +329,19 @@ def test_the_page_of_arms() -> None:
     found = made(
         {"jumbo-frames": 1.2, "socket-buffers-8m": 1.0}, blocks=12, noise=0.03, seed=1, workloads=(WORKLOAD, OTHER)
     )
-    assert_golden("arms", arms_text(found, width=80, color=False))
-    assert "\x1b[32mgain" in arms_text(found, width=80, color=True)
+    assert_golden("arms", proof_text(found, width=80, color=False))
+    assert "\x1b[32mgain" in proof_text(found, width=80, color=True)
 
 
 def test_the_picture_and_the_page_are_well_formed_and_have_every_figure() -> None:
     found = made({"<b>&": 1.2, "x": 1.0}, blocks=12, noise=0.03, seed=1, workloads=(WORKLOAD,))
-    picture = ElementTree.fromstring(arms_svg(found))
+    picture = ElementTree.fromstring(proof_svg(found))
     texts = "".join(picture.itertext())
     assert "<b>&" in texts
     assert WORKLOAD in texts
     chart = picture[-1][-1]  # below the margin, below the head
     assert len([one for one in chart.iter() if one.get("href") == "#circle"]) == 2
-    page = arms_page(found)
+    page = proof_page(found)
     assert "<script" not in page
     assert "&lt;b&gt;&amp;" in page
 
@@ -372,11 +357,11 @@ def test_an_interrupted_session_keeps_what_was_measured(fake_fio: FakeFio, host:
             os.kill(os.getpid(), signal.SIGTERM)
 
     session = msgspec.structs.replace(empty(), target=str(disk))
-    with caught_signals() as stop, pytest.raises(InterruptedArmsError) as stopped:
-        ArmsRunner(
+    with caught_signals() as stop, pytest.raises(InterruptedSessionError) as stopped:
+        Conductor(
             host, read_target(host, str(disk)), switch, settings(disk), session, fake_fio.runner, stop, progress, None
         ).run()
-    assert stopped.value.result.quality == "indicative"
+    assert stopped.value.result.verdict == "indicative"
     assert "the session was interrupted" in stopped.value.result.reasons
     assert switch.placed[-1] == NONE
     assert os.listdir(disk) == []

@@ -22,7 +22,7 @@ from advisor.proof import live
 from advisor.proof.archive import load_proof, reanalyse_proof
 from advisor.proof.live import LivePlan
 from advisor.proof.records import Proof
-from advisor.proof.session_runner import InterruptedProofError, Settings
+from advisor.proof.session_runner import InterruptedSessionError, Settings
 from advisor.proof.switchback import (
     HARM_BET,
     HARM_LEVEL,
@@ -380,10 +380,10 @@ def test_a_signal_ends_it_with_the_values_from_before(tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGTERM)
 
     world.events.append(interrupt)
-    with pytest.raises(InterruptedProofError) as stopped:
+    with pytest.raises(InterruptedSessionError) as stopped:
         world.prove(period_seconds=PERIOD)
     assert world.value == BEFORE
-    assert stopped.value.proof.session.ended == "interrupted"
+    assert stopped.value.result.session.ended == "interrupted"
     assert "arm A is applied" in stopped.value.message
 
 

@@ -16,7 +16,7 @@ from advisor.operations.prove import choose_command
 from advisor.planning.records import Plan
 from advisor.profiles.requested import load_one
 from advisor.proof.path import path_check, require_other_way_in
-from advisor.proof.profile import ground_for_command, prove_profile
+from advisor.proof.profile import Means, ground_for_command, prove_profile
 from advisor.proof.records import Proof
 from advisor.report.proof_words import command_again
 from advisor.transaction.journal import Store
@@ -54,9 +54,8 @@ def session(where: Path) -> Proof:
     command = choose_command("cat /sys/class/net/h0/mtu", ["regex:([0-9]+):higher:bytes"], directory=Path("/"))
     settings = choose_settings(quick=True, seed=1, force=True, allow_link_flap=True, save=where / "kept")
     asked = load_one(["jumbo-frames"])
-    return prove_profile(
-        live_host(), asked, {"links": "h0"}, settings, command=command, peer=FAR, store=Store(str(where / "state"))
-    )
+    means = Means(command=command, peer=FAR)
+    return prove_profile(live_host(), asked, {"links": "h0"}, settings, means, store=Store(str(where / "state")))
 
 
 def test_jumbo_frames_are_measured_by_a_command_where_the_peer_carries_them(spaces: Spaces, tmp_path: Path) -> None:

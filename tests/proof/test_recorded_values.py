@@ -9,7 +9,7 @@ import pytest
 
 from advisor.profiles.requested import RequestedProfile
 from advisor.proof.archive import load_proof, reanalyse_proof
-from advisor.proof.profile import prove_profile
+from advisor.proof.profile import Means, prove_profile
 from advisor.proof.records import Proof
 from advisor.report.proof import proof_text
 from advisor.report.proof_page import proof_page
@@ -41,7 +41,7 @@ def prove_values(tree: Path, disk: Path, asked: str | RequestedProfile, **more: 
     before = listing(tree)
     chosen = settings(disk, **more, **SHORT)
     store = Store(str(tree.parent / "state"))
-    proof = prove_profile(host_of(tree), asked, {}, chosen, workloads=(WORKLOAD,), reconnect="true", store=store)
+    proof = prove_profile(host_of(tree), asked, {}, chosen, Means(reconnect="true"), workloads=(WORKLOAD,), store=store)
     assert listing(tree) == before
     return proof
 

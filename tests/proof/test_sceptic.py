@@ -11,11 +11,10 @@ import pytest
 from scipy import stats
 
 from advisor.cli.measuring import exit_code
-from advisor.proof.blocks import NONE, ArmBlock, ArmsSession, ArmTurn, conclude_session
-from advisor.proof.records import Arm, Claim, FioRun, Hold, Pair, Proof, Session
+from advisor.proof.blocks import conclude_session
+from advisor.proof.records import NONE, Claim, FioRun, Hold, Pair, Proof, Session
 from advisor.proof.statistics import hodges_lehmann, level_ties, sign_test, signed_rank, step_down
 from advisor.proof.verdict import decide_session, is_settled
-from advisor.report.arms import arms_text
 from advisor.report.proof import proof_text
 from advisor.report.proof_words import verdict_words, write_headlines
 from tests.known import known
@@ -334,34 +333,33 @@ def of_arms(
     stalled: int = 0,
     blocks: int = 14,
     seed: int = 0,
-) -> ArmsSession:
+) -> Session:
     """Blocks of none and one arm, numbers only; in the first ``stalled`` of them the arm stalls and is put aside."""
     source = random.Random(f"{factor} {p99} {control} {seed}")
     found = []
     for index in range(blocks + stalled):
         is_stalled = index < stalled
-        cells = []
-        for name, speed, tail in ((NONE, 1.0, 1.0), ("fast", factor, p99)):
-            arm: Arm = "A" if name == NONE else "B"
-            slow = is_stalled and name != NONE
+        runs, controls = list[FioRun](), list[FioRun]()
+        for arm, speed, tail in ((NONE, 1.0, 1.0), ("fast", factor, p99)):
+            slow = is_stalled and arm != NONE
             made = figures(
                 1000 * speed * math.exp(source.gauss(0, 0.01)) * (0.3 if slow else 1),
                 p99_us=500 * tail * (10 if slow else 1),
             )
-            one = replace(run(arm, made), lamps=("cpu-pressure",) if slow else ())
-            still = 1e6 * (control if arm == "B" else 1) * math.exp(source.gauss(0, noise))
-            cells.append(ArmTurn(name, (one,), run(arm, still, NULL)))
-        found.append(ArmBlock(index, 0, tuple(cells), contaminated=is_stalled, superseded=is_stalled))
-    return replace(empty(arms=(NONE, "fast"), blocks=blocks), blocks=tuple(found))
+            runs.append(replace(run(arm, made), lamps=("cpu-pressure",) if slow else ()))
+            still = 1e6 * (1 if arm == NONE else control) * math.exp(source.gauss(0, noise))
+            controls.append(run(arm, still, NULL))
+        found.append(Pair(index, 0, "", tuple(runs), tuple(controls), contaminated=is_stalled, superseded=is_stalled))
+    return replace(empty(arms=(NONE, "fast"), blocks=blocks), pairs=tuple(found))
 
 
 def test_an_arm_that_gains_at_no_cost_and_one_that_only_costs() -> None:
     proof = conclude_session(of_arms(1.25))
-    assert (proof.quality, proof.has_gain, proof.best[WORKLOAD]) == ("sound", True, "fast")
-    assert "gain with" not in arms_text(proof, width=100, color=False)
+    assert (proof.verdict, proof.is_gain, proof.best[WORKLOAD]) == ("gain", True, "fast")
+    assert "gain with" not in proof_text(proof, width=100, color=False)
     proof = conclude_session(of_arms(1.0, p99=2.0, blocks=18))
-    assert proof.effects[0].cost == "shown"
-    assert "with a cost (p99 latency +100 %)" in " ".join(arms_text(proof, width=100, color=False).split())
+    assert proof.workloads[0].cost == "shown"
+    assert "with a cost (p99 latency +100 %)" in " ".join(proof_text(proof, width=100, color=False).split())
 
 
 @pytest.mark.parametrize(
@@ -369,12 +367,12 @@ def test_an_arm_that_gains_at_no_cost_and_one_that_only_costs() -> None:
     [
         (of_arms(1.25, p99=3.0), "gain with a cost (p99 latency +200 %)"),
         (of_arms(1.04), "gain, below the margin"),
-        (of_arms(1.25, control=1.25), "the negative control moved"),
-        (of_arms(1.25, stalled=7), "contamination fell on fast without none in 7 blocks"),
-        (of_arms(1.25, stalled=5), "a gain of it must be there with them"),
+        (of_arms(1.25, control=1.25), "the negative control null.4k moved"),
+        (of_arms(1.25, stalled=7), "contamination fell on fast alone in 7 of 7 pairs"),
+        (of_arms(1.25, stalled=5), "a gain must be there with them"),
     ],
 )
-def test_an_arm_is_no_plain_gain_where_a_sceptic_would_doubt_it(session_of_arms: ArmsSession, words: str) -> None:
+def test_an_arm_is_no_plain_gain_where_a_sceptic_would_doubt_it(session_of_arms: Session, words: str) -> None:
     proof = conclude_session(session_of_arms)
-    assert not proof.has_gain
-    assert words in " ".join(arms_text(proof, width=100, color=False).split())
+    assert not proof.is_gain
+    assert words in " ".join(proof_text(proof, width=100, color=False).split())

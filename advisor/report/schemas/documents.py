@@ -24,7 +24,6 @@ from advisor.limits.cluster import Cluster
 from advisor.limits.records import Limits
 from advisor.planning.records import Plan
 from advisor.profiles.profile import Profile
-from advisor.proof.blocks import ArmsProof
 from advisor.proof.comparison import SeriesComparison
 from advisor.proof.records import Proof
 from advisor.proof.series import Bench
@@ -414,7 +413,6 @@ DOCUMENTS: dict[str, Fields] = {
     ],
     "advisor.proof/1": fields_of(Proof, "schema"),
     "advisor.bench/1": fields_of(Bench, "schema"),
-    "advisor.arms/1": fields_of(ArmsProof, "schema"),
     "advisor.tune/1": fields_of(Tuned, "schema"),
     "advisor.comparison/1": fields_of(SeriesComparison, "schema"),
     # What is untrusted follows the document of the command of the same name, with every text escaped and bounded.
