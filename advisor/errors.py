@@ -21,6 +21,10 @@ What a caller writes::
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+import sys
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -38,6 +42,16 @@ def near_names(given: str, known: Iterable[str], *, most: int = 3) -> list[str]:
     parts = given.lower().split("-")
     holding = [one for one in names if len(given) > 2 and set(parts) <= set(one.lower().replace(".", "-").split("-"))]
     return list(dict.fromkeys([*alike, *holding]))[:most]
+
+
+def as_root(call: str) -> str:
+    """Return ``call``, such as ``advisor fix 1``, as sudo runs it: with the full path of this program where the path
+    of every distribution's sudo (secure_path of sudoers(5)) has none."""
+    if shutil.which("advisor", path="/usr/sbin:/usr/bin:/sbin:/bin"):
+        return f"sudo {call}"
+    own = os.path.abspath(sys.argv[0])
+    program = own if os.path.basename(own) == "advisor" else f"{sys.executable} -m advisor"
+    return f"sudo {shlex.quote(program) if program == own else program}{call.removeprefix('advisor')}"
 
 
 class AdvisorError(Exception):

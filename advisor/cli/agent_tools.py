@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor import operations
-from advisor.errors import AdvisorError, BusyError, PermissionDeniedError, RefusedError, UsageError
+from advisor.errors import AdvisorError, BusyError, PermissionDeniedError, RefusedError, UsageError, as_root
 from advisor.report.untrusted import NOTICE, HostData
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _apply(served: ServedHost, given: Arguments, asked_by: str) -> Found:
     if record is not None and record.seconds_left is not None:
         own["next_step"] = (
             f"a person confirms it from a new login within {record.seconds_left:.0f} s, else everything is rolled "
-            f"back: sudo advisor confirm {record.id}"
+            f"back: {as_root(f'advisor confirm {record.id}')}"
         )
     return own, operations.document(done)
 
@@ -239,7 +239,7 @@ def _refuse_captured(served: ServedHost) -> None:
 def _approve_step(option: str, fingerprint: str) -> str:
     return (
         "a person looks at the plan and approves it, on a terminal of this host: "
-        f"sudo advisor approve {fingerprint[:16]}{option} --for 10m; then call the tool again"
+        f"{as_root(f'advisor approve {fingerprint[:16]}{option}')} --for 10m; then call the tool again"
     )
 
 
@@ -266,7 +266,7 @@ def _find_next_step(served: ServedHost, error: AdvisorError, name: str, argument
     if isinstance(error, RefusedError) and name in ("apply", "rollback"):
         return _find_approval_step(name, arguments)
     if error.exit_code == 5:
-        return "a person looks at once, on a terminal of this host: sudo advisor status"
+        return f"a person looks at once, on a terminal of this host: {as_root('advisor status')}"
     if error.exit_code == 4 and name in ("apply", "rollback"):
         return "look at untrusted.message and call status: what was changed is restored"
     return "look at untrusted.message; this tool has changed nothing"
@@ -277,13 +277,13 @@ def _find_approval_step(name: str, arguments: Arguments) -> str:
     try:
         records = operations.status().records
     except AdvisorError:
-        return "a person looks on a terminal of this host: sudo advisor status"
+        return f"a person looks on a terminal of this host: {as_root('advisor status')}"
     for one in records:
         if one.is_unfinished:
-            return "a person finishes what was interrupted, on a terminal of this host: sudo advisor rollback"
+            return "a person finishes what was interrupted, on a terminal of this host: " + as_root("advisor rollback")
         if name == "apply" and one.seconds_left is not None:
-            return (
-                f"a person decides first, from a new login: sudo advisor confirm {one.id}, or advisor rollback {one.id}"
+            return f"a person decides first, from a new login: {as_root(f'advisor confirm {one.id}')}, or " + as_root(
+                f"advisor rollback {one.id}"
             )
     if name == "apply":
         digits = arguments["fingerprint"]

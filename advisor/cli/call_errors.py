@@ -46,6 +46,8 @@ def call_message(error: Any) -> str:
         # over.
         if hasattr(error.ctx.command, "commands"):
             name = _first_quoted(text)
+            if name in OTHER_WORDS and error.ctx.parent is None:
+                return f"No such command '{name}'"
             names = ", ".join(f"'{one}'" for one in near_names(name, error.ctx.command.list_commands(error.ctx)))
             if names:
                 return f"No such command '{name}'. Did you mean {names}?"
@@ -56,6 +58,54 @@ def call_message(error: Any) -> str:
         return f"Got unexpected extra argument(s) ({more})"
     return text
 
+
+def call_hint(error: Any) -> str:
+    """Return what to call instead, else where to look."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "advisor"
+    commands = getattr(getattr(context, "command", None), "commands", {})
+    if commands and context is not None and context.parent is not None:
+        return f"its commands: {', '.join(commands)}; {path} --help"
+    word = _first_quoted(str(error.format_message())) if type(error).__name__ == "UsageError" else ""
+    return OTHER_WORDS.get(word, f"{path} --help says what it takes")
+
+
+_TABLE = """
+undo revert restore reset unapply remove disable cancel abort: advisor rollback restores the old values
+silence ignore snooze accept acknowledge ack suppress hide: advisor mute ID --reason TEXT accepts a finding
+unsilence unignore unsnooze unhide: advisor unmute ID lists a finding again
+check audit doctor diagnose inspect analyze analyse health findings issues problems detect assess:
+ advisor scan lists what is wrong on this host
+facts info hardware inventory show host: advisor scan --all prints every fact of this host
+report: advisor scan --html FILE writes a page with a picture and the findings
+picture draw topology map: advisor scan --picture, --svg FILE or --html FILE
+capture collect dump archive sosreport backup save: advisor snapshot -o FILE captures what a scan reads
+diff: advisor verify compares this host with what was applied; advisor fleet compare compares hosts
+drift validate: advisor verify compares this host with what was applied
+history log logs list ls transactions changes state: advisor status --all lists transactions; advisor scan, findings
+set sysctl enable activate install change write run start: advisor apply PROFILE or KEY=VALUE, after advisor plan
+repair mend remediate correct heal: advisor fix ID fixes a finding
+top monitor watch stat perf bottleneck live slow: advisor why --watch shows what binds this host now
+preview simulate dry-run dryrun try test: advisor plan PROFILE or KEY=VALUE shows what would change
+import export lint profile convert presets: advisor profiles list, show, lint, import and export
+suggest advise advice recommendations optimize optimise auto improve: advisor recommend lists the profiles that fit
+benchmark measure fio: advisor prove PROFILE measures a gain; advisor bench measures a host
+capacity ceiling ceilings max: advisor limits lists the ceilings of each path
+ping mtu path reach latency: advisor probe PEER measures round-trip time and path MTU
+keep commit yes: advisor confirm keeps a transaction that awaits confirmation
+script: advisor rollback-script and advisor apply-script print POSIX sh scripts
+hosts cluster ansible: advisor fleet does the same on many hosts
+metrics prometheus exporter: advisor scan --prometheus FILE writes metrics
+completion completions: advisor --install-completion installs it for the current shell
+what describe man doc docs: advisor explain NAME; advisor COMMAND --help
+record workload: advisor observe -o FILE writes the load as a workload file
+"""
+OTHER_WORDS = {
+    word: hint
+    for words, _, hint in (line.partition(": ") for line in _TABLE.strip().replace(":\n ", ": ").split("\n"))
+    for word in words.split()
+}
+"""Commands of other tools and first guesses, with the call that stands for them here."""
 
 _MEANT = {
     **dict.fromkeys(("trial", "trial-seconds", "timeout", "watchdog"), "confirm-within"),

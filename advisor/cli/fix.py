@@ -12,7 +12,7 @@ from advisor.cli.change import Force, RuntimeOnly, apply_agreed, remaining_state
 from advisor.cli.complete import finding_ids
 from advisor.cli.output import print_json, print_result, print_text, say, terminal_width, wants_color
 from advisor.cli.scan import Json, Root, Snapshot, Volumes, Workload
-from advisor.errors import PermissionDeniedError
+from advisor.errors import PermissionDeniedError, as_root
 from advisor.shell.quote import shell_quote
 
 
@@ -67,7 +67,7 @@ def fix(
             given = {"--workload": workload, "--volumes": volumes}
             words += [word for option, value in given.items() if value is not None for word in (option, str(value))]
             raise PermissionDeniedError(
-                "setting these values needs root", hint=f"sudo advisor fix {' '.join(map(shell_quote, words))}"
+                "setting these values needs root", hint=as_root(f"advisor fix {' '.join(map(shell_quote, words))}")
             )
     if planned is None or is_done or dry_run or not host.is_live:
         if as_json:

@@ -9,6 +9,7 @@ import os
 import sys
 
 from advisor.cli.output import print_text, wants_color
+from advisor.errors import as_root
 
 
 def run_guided() -> int:
@@ -33,7 +34,7 @@ def run_guided() -> int:
     if os.geteuid() != 0:
         _show_step(f"advisor fix {command} --dry-run")
         code = _fix(words, is_safe=is_safe, dry_run=True)
-        print_text(f"To apply it, as root: sudo advisor fix {command}")
+        print_text("To apply it, as root: " + as_root(f"advisor fix {command}"))
         return code
     _show_step(f"advisor fix {command}")
     before = set(list_transaction_ids())

@@ -66,7 +66,9 @@ def _answer_call(arguments: list[str], *, as_json: bool) -> int:
 
 
 def _run_call(arguments: list[str], *, as_json: bool) -> int:
-    if arguments == ["--version"]:
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
+    if arguments in (["--version"], ["version"]):
         from advisor.version import describe_version
 
         sys.stdout.write(f"advisor {describe_version()}\n")

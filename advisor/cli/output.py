@@ -13,14 +13,17 @@ import msgspec
 
 from advisor.errors import AdvisorError, NotRestoredError, UsageError
 
-DEFAULT_WIDTH = 100
 MAX_WIDTH = 160
 PIPE_WIDTH = 80
 
 
 def terminal_width() -> int:
-    """Return the columns of the terminal; 100 where there is none."""
-    return min(MAX_WIDTH, shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns)
+    """Return the columns of the terminal to which any standard stream is attached, also behind a pipe; else 80."""
+    columns = shutil.get_terminal_size((0, 0)).columns
+    for descriptor in (2, 0) if not columns else ():
+        with contextlib.suppress(OSError):
+            columns = columns or os.get_terminal_size(descriptor).columns
+    return min(MAX_WIDTH, columns or PIPE_WIDTH)
 
 
 def wants_color() -> bool:
@@ -105,9 +108,7 @@ def _wrap_line(line: str, *, piped: int | None = None) -> str:
     """The line as it fits the terminal, broken at blanks; a command at its end stays on one line, to be pasted. Where
     there is no terminal, as it fits ``piped`` columns."""
     if sys.stderr.isatty():
-        # Standard output may be a pipe where standard error is the terminal.
-        columns = shutil.get_terminal_size((0, 0)).columns or os.get_terminal_size(sys.stderr.fileno()).columns
-        width = min(MAX_WIDTH, columns or DEFAULT_WIDTH)
+        width = terminal_width()
     elif piped is not None:
         width = piped
     else:

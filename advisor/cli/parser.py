@@ -85,7 +85,8 @@ def build_program() -> Any:
     app = typer.Typer(
         name="advisor",
         cls=_LazyGroup,
-        help="Inspect a Linux storage or cluster host, tune it, prove the gain, and roll back.",
+        help="Inspect a Linux storage or cluster host, tune it, prove the gain, and roll back.\n\n"
+        "Without a command, on a terminal: scan, choose, plan, apply, verify, and keep or roll back, step by step.",
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -147,19 +148,13 @@ def run_typer(arguments: Sequence[str], *, as_json: bool) -> int:
         return 130
     except CALL_ERROR as error:
         # A call whose words are off: say what and where to look.
-        from advisor.cli.call_errors import call_message
+        from advisor.cli.call_errors import call_hint, call_message
 
         message = call_message(error)
         if type(error).__name__ == "NoArgsIsHelpError" and not as_json:
             say(message)
-            return UsageError.exit_code
-        context = getattr(error, "ctx", None)
-        path = context.command_path if context is not None else "advisor"
-        hint = f"{path} --help says what it takes"
-        commands = getattr(getattr(context, "command", None), "commands", {})
-        if commands and context is not None and context.parent is not None:
-            hint = f"its commands: {', '.join(commands)}; {path} --help"
-        print_error(UsageError(message, hint=hint), as_json=as_json)
+        else:
+            print_error(UsageError(message, hint=call_hint(error)), as_json=as_json)
         return UsageError.exit_code
     return result if isinstance(result, int) else 0
 

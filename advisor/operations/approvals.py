@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from advisor.errors import AdvisorError, RefusedError, UsageError
+from advisor.errors import AdvisorError, RefusedError, UsageError, as_root
 from advisor.host import Host, live_host
 from advisor.host.trusted_files import need_root
 from advisor.operations.transactions import ApplyResult, apply_profiles
@@ -239,7 +239,7 @@ def _refuse_unfinished(store: Store) -> None:
     if unfinished:
         raise RefusedError(
             f"transaction {unfinished[0]} was interrupted or is under way",
-            hint="a person finishes it on a terminal of this host: sudo advisor rollback",
+            hint="a person finishes it on a terminal of this host: " + as_root("advisor rollback"),
         )
 
 

@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from advisor.errors import InvalidInputError, PermissionDeniedError, RefusedError
+from advisor.errors import InvalidInputError, PermissionDeniedError, RefusedError, as_root
 from advisor.host import Host
 from advisor.host.putfile import put_file, sync_directory
 from advisor.host.trusted_files import make_own_directory, open_own_file, read_own_file
@@ -236,7 +236,8 @@ class ApprovalStore:
 def approve_hint(operation: Operation, fingerprint: str) -> str:
     """The command that a person runs."""
     option = " --rollback" if operation == "rollback" else ""
-    return f"a person approves it on a terminal of this host: sudo advisor approve {fingerprint[:16]}{option} --for 10m"
+    call = as_root(f"advisor approve {fingerprint[:16]}{option} --for 10m")
+    return f"a person approves it on a terminal of this host: {call}"
 
 
 def _write_file(path: Path, record: msgspec.Struct) -> None:

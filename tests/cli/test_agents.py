@@ -620,7 +620,7 @@ def test_from_the_plan_to_the_rollback_with_a_person_in_between(tmp_path: Path) 
             assert digits in made["next_step"]
             refused = await ask("apply", fingerprint=fingerprint)
             assert "no person has approved" in refused["message"]
-            assert f"sudo advisor approve {digits}" in refused["next_step"]
+            assert re.search(rf"sudo /\S+( -m |/)advisor approve {digits}", refused["next_step"])
             # A person who says no.
             code, printed = approve(namespace, tmp_path, digits, answer=b"n\n")
             assert (code, "tcp_fin_timeout" in printed) == (3, True)
@@ -713,7 +713,7 @@ def test_a_link_is_changed_on_trial_and_rolled_back(tmp_path: Path) -> None:
             assert approve(namespace, tmp_path, digits)[0] == 0
             done = await ask("apply", fingerprint=made["fingerprint"])
             assert (done["state"], mtu()) == ("awaiting-confirmation", 1400)
-            assert "sudo advisor confirm 0001" in done["next_step"]
+            assert re.search(r"sudo /\S+( -m |/)advisor confirm 0001", done["next_step"])
             assert approve(namespace, tmp_path, digits, "--rollback")[0] == 0
             assert (await ask("rollback", transaction="0001"))["rolled_back"] == ["0001"]
             assert mtu() == 1500

@@ -21,6 +21,7 @@ from tests.transaction import system
 from tests.trees import make_tree
 
 ADVISOR = [sys.executable, "-m", "advisor"]
+AS_ROOT = f"sudo {sys.executable} -m advisor"
 DOUBTFUL = {
     "/sys/block/vda/size": "1000\n",
     "/sys/block/vda/queue/rotational": "1\n",
@@ -110,10 +111,10 @@ def test_another_user_gets_the_call_for_root_where_a_decision_is_missing_too(
     with pytest.raises(PermissionDeniedError) as refused:
         fix([name], yes=True)
     assert "--yes does not decide that" in capsys.readouterr().out
-    assert refused.value.hint == f"sudo advisor fix {name}"
+    assert refused.value.hint == f"{AS_ROOT} fix {name}"
     with pytest.raises(PermissionDeniedError) as refused:
         fix([name], runtime_only=True, workload="oltp")
-    assert refused.value.hint == f"sudo advisor fix {name} --runtime-only --workload oltp"
+    assert refused.value.hint == f"{AS_ROOT} fix {name} --runtime-only --workload oltp"
     with pytest.raises(PermissionDeniedError):
         fix([name], yes=True, as_json=True)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -168,7 +169,7 @@ def test_another_user_gets_the_call_for_root(open_path: Path, as_nobody: tuple[s
     done = in_namespace(open_path, script)
     assert [line for line in done.stdout.splitlines() if line.startswith("code")] == ["code 6"] * 3
     assert done.stdout.splitlines()[-1] == "0"
-    assert "hint: sudo advisor fix advice.tcp-sack-off\n" in done.stderr
-    assert "hint: sudo advisor fix advice.tcp-sack-off --yes\n" in done.stderr
+    assert f"hint: {AS_ROOT} fix advice.tcp-sack-off\n" in done.stderr
+    assert f"hint: {AS_ROOT} fix advice.tcp-sack-off --yes\n" in done.stderr
     (document,) = documents(done.stdout)
-    assert document["error"]["hint"] == "sudo advisor fix advice.tcp-sack-off --yes --json"
+    assert document["error"]["hint"] == f"{AS_ROOT} fix advice.tcp-sack-off --yes --json"

@@ -39,6 +39,28 @@ def test_the_pages_are_those_that_are_printed() -> None:
     assert help_of("").count("\nExamples:\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "same"), [("help", "--help"), ("help fleet scan", "fleet scan --help"), ("version", "--version")]
+)
+def test_help_and_version_are_commands_too(words: str, same: str) -> None:
+    answers = [
+        subprocess.run([sys.executable, "-m", "advisor", *call.split()], capture_output=True, text=True, check=True)
+        for call in (words, same)
+    ]
+    assert answers[0].stdout == answers[1].stdout != ""
+
+
+def test_a_page_in_a_pipe_is_as_wide_as_the_terminal_of_the_caller() -> None:
+    for columns in (72, 130):
+        command = f"stty cols {columns}; {sys.executable} -m advisor --no-color scan --all | cat"
+        controller, terminal = os.openpty()
+        with subprocess.Popen(["sh", "-c", command], stdin=terminal, stdout=subprocess.PIPE, stderr=terminal) as done:
+            page = done.communicate()[0].decode()
+        os.close(controller)
+        os.close(terminal)
+        assert columns - 20 < max(map(len, page.splitlines())) <= columns
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_fits_eighty_columns_and_ends_with_examples(path: str) -> None:
     page = PAGES[path]
