@@ -201,6 +201,7 @@ scan)
     ensure_packages scan
     ensure_venv .
     say "done: the command is $here/.venv/bin/advisor"
+    command -v advisor >/dev/null || say "to type advisor alone, as root: ln -s $here/.venv/bin/advisor /usr/local/bin/"
     exec .venv/bin/advisor scan "$@"
     ;;
 test)

@@ -128,7 +128,9 @@ def parse_until(text: str, today: date) -> date:
             hint="a date (2027-01-31), a month (January, 2027-01) or a time from now (30d, 2w)",
         ) from error
     if day < today:
-        raise UsageError(f"--until {text}: is in the past")
+        raise UsageError(
+            f"--until {text}: is in the past", hint="name the last day on which it is accepted, as 2030-12-31"
+        )
     return day
 
 

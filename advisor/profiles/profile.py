@@ -640,7 +640,7 @@ def _checked(parameter: Parameter, value: Value, where: str) -> Value:
 
 def _parse_integer(parameter: Parameter, value: object, where: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,40}", str(value).strip()):
-        raise UsageError(f"{where}: {str(value)[:40]!r} is not a whole number")
+        raise UsageError(f"{where}: {str(value)[:40]!r} is not a whole number", hint="digits alone, without a unit")
     number = int(str(value))
     low, high = parameter.minimum, parameter.maximum
     if (low is not None and number < low) or (high is not None and number > high):

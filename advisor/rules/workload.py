@@ -14,7 +14,7 @@ from typing import Literal, cast, get_args
 
 import msgspec
 
-from advisor.errors import UsageError
+from advisor.errors import UsageError, near_names
 
 Access = Literal["sequential", "random"]
 Transport = Literal["tcp", "udp", "rdma", "local"]
@@ -102,6 +102,12 @@ WORKLOADS: Mapping[str, DeclaredWorkload] = {
         DeclaredWorkload("iris", 0.3, 8 << 10, "random", "local"),
         DeclaredWorkload("iscsi-vm", 0.35, 8 << 10, "random", "tcp"),
         DeclaredWorkload("beegfs", 0.5, 1 << 20, "sequential", "rdma"),
+        # Services by the names of their profiles: of each, what is the same wherever it runs.
+        DeclaredWorkload("postgresql", block_bytes=8 << 10, access="random"),
+        DeclaredWorkload("mysql", block_bytes=16 << 10, access="random"),
+        DeclaredWorkload("kafka", access="sequential", transport="tcp"),
+        DeclaredWorkload("minio", block_bytes=1 << 20, access="sequential", transport="tcp"),
+        *(DeclaredWorkload(name, transport="tcp") for name in ("ceph-osd", "nfs-server", "redis", "web-server")),
     )
     if named.name
 }
@@ -164,7 +170,10 @@ def _list_names(others: Mapping[str, DeclaredWorkload]) -> str:
 def _named_workload(name: str, others: Mapping[str, DeclaredWorkload]) -> DeclaredWorkload:
     known = WORKLOADS.get(name) or others.get(name)
     if known is None:
-        raise UsageError(f"--workload: no workload is named {name!r}", hint=_list_names(others))
+        near = " or ".join(near_names(name, (*WORKLOADS, *others)))
+        raise UsageError(
+            f"--workload: no workload is named {name!r}", hint=f"did you mean {near}?" if near else _list_names(others)
+        )
     return known
 
 
