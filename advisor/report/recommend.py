@@ -48,8 +48,8 @@ def recommendation_text(
     is_live: bool = True,
     everything: bool = False,
 ) -> str:
-    """The judgements for a person, in at most ``width`` columns; what does not apply is one line, and last, unless
-    ``everything`` is asked for. ``findings`` are those of a scan, advice or more, that name no profile. Unless
+    """The judgements for a person, in at most ``width`` columns: of a profile that fits its first reason and when it
+    hurts, of the others a line, of all of them everything with ``everything``. ``findings`` are those of a scan, advice or more, that name no profile. Unless
     ``is_live``, the commands are for another host."""
     page = Page(width, color=color)
     page.add(Span(_headline_words(found, findings), "bold"))
@@ -63,16 +63,24 @@ def recommendation_text(
         if chosen:
             page.heading(heading)
         for one in chosen:
+            basis = Span(_STANDINGS[one.standing], _STYLES[one.fits])
+            if not everything and one.fits != "yes":
+                # Profiles of which the same is said share its line.
+                alike = [other.profile for other in chosen if other.summary == one.summary]
+                if one.profile == alike[0]:
+                    page.add(Span(", ".join(alike), "bold"), ": ", basis, f". {one.summary}", indent=2, hang=4)
+                continue
             page.blank()
-            page.add(
-                Span(one.profile, "bold"), ": ", Span(_STANDINGS[one.standing], _STYLES[one.fits]), indent=2, hang=4
-            )
-            page.add(one.summary, indent=4)
-            why = () if one.standing == "not-applicable" else one.why
+            page.add(Span(one.profile, "bold"), ": ", basis, indent=2, hang=4)
+            if everything or not one.why:
+                page.add(one.summary, indent=4)
+            why = () if one.standing == "not-applicable" else one.why if everything else one.why[:1]
             rows: list[tuple[str, Sequence[Piece]]] = [
                 *_label_rows("why", [f"{reason.text}{f' ({reason.rule})' if reason.rule else ''}" for reason in why])
             ]
-            if one.fits != "no":
+            if not everything:
+                rows += _label_rows("hurts when", one.hurts[-1:])
+            elif one.fits != "no":
                 rows += _label_rows("its cases", [(f"{case.text}: {_HOLDS[case.holds]}") for case in one.cases])
                 rows += _label_rows(
                     "measured", [f"{each.text} With: {each.workload}. {each.source}" for each in one.measured]
@@ -88,8 +96,9 @@ def recommendation_text(
         if idle:
             page.blank()
             page.add(Span(f"{words}: ", "dim"), ", ".join(idle), hang=2)
-    if not everything and any(one.standing in _IDLE for one in found):
-        page.add(Span("Each with its reason: ", "dim"), command_span("advisor recommend --all"))
+    if not everything and found:
+        page.blank()
+        page.add(Span("Each with its reasons, figures and sources: ", "dim"), command_span("advisor recommend --all"))
     return page.text
 
 
