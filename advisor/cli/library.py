@@ -146,7 +146,7 @@ def explain(
         path = describe_handling(found.id, host=host).persists_in
         last = explain_last_word(found.id, path, host)
         parts += [f"Has the last word here: {last}.\n\n"] if last else []
-    print_text("".join((*parts, explanation_text(found, width=width, color=color))))
+    print_text("".join((*parts, explanation_text(found, width=width, color=color, below_finding=bool(groups)))))
     return 0
 
 

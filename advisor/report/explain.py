@@ -284,15 +284,16 @@ def _persistence_words(one: Handling) -> str:
     return f"in {one.persists_in}, as: {one.line}" if one.line else f"in {one.persists_in}, by what sets it"
 
 
-def explanation_text(found: Explanation, *, width: int, color: bool) -> str:
-    """The explanation for a person, in at most ``width`` columns."""
+def explanation_text(found: Explanation, *, width: int, color: bool, below_finding: bool = False) -> str:
+    """The explanation for a person, in at most ``width`` columns; ``below_finding``, without what that says already."""
     page = Page(width, color=color)
-    page.add(Span(found.id, "bold"), Span(f" ({found.kind})", "dim"), hang=2)
-    page.add(found.title)
-    page.blank()
+    if not below_finding:
+        page.add(Span(found.id, "bold"), Span(f" ({found.kind})", "dim"), hang=2)
+        page.add(found.title)
+        page.blank()
     rows = (
-        ("what", found.what),
-        ("why", found.why),
+        ("looks at" if below_finding else "what", found.what),
+        ("why", "" if below_finding else found.why),
         ("helps when", found.helps_when),
         ("hurts when", found.hurts_when),
     )

@@ -48,9 +48,12 @@ def recommendation_text(
     is_live: bool = True,
     everything: bool = False,
 ) -> str:
-    """The judgements for a person, in at most ``width`` columns: of a profile that fits its first reason and when it
-    hurts, of the others a line, of all of them everything with ``everything``. ``findings`` are those of a scan, advice or more, that name no profile. Unless
-    ``is_live``, the commands are for another host."""
+    """The judgements for a person, in at most ``width`` columns.
+
+    Of a profile that fits, its first reason and when it hurts; of the others a line; of all of them everything with
+    ``everything``. ``findings`` are those of a scan, advice or more, that name no profile. Unless ``is_live``, the
+    commands are for another host.
+    """
     page = Page(width, color=color)
     page.add(Span(_headline_words(found, findings), "bold"))
     page.add(_workload_words(workload))

@@ -113,7 +113,7 @@ def test_a_snapshot_remembers_when_it_was_taken(machine: Machine, tmp_path: Path
 def test_a_number_and_an_id_are_explained(machine: Machine) -> None:
     by_number = machine.run("explain", "2", "--root", str(machine.root))
     assert "md2 is inactive" in by_number.stdout
-    assert "arrays.inactive (rule)" in by_number.stdout
+    assert by_number.stdout.count("arrays.inactive") == 1
     found = json.loads(machine.run("explain", "1", "--json", "--root", str(machine.root)).stdout)
     assert (found["number"], len(found["findings"])) == (1, 2)
     for label in ("hurts when", "Sources"):
