@@ -114,10 +114,12 @@ def losses_left(
 
     ``serving`` holds the slots of a RAID 10 that are in sync; without them the worst case counts that keeps the data.
     """
-    if disks is None or missing is None:
+    if missing is None:
         return None
     if level in PARITY_DISKS:
         return PARITY_DISKS[level] - missing
+    if disks is None:
+        return None
     if level in ("raid1", "mirror", "multipath"):
         return disks - missing - 1
     if level in ("raid0", "linear", "striped"):

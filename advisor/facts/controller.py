@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
+
+from advisor.facts.array import losses_left
+from advisor.facts.smartctl import DriveHealth
+from advisor.host.numbers import is_count
 
 WritePolicy = Literal["write-back", "write-through", "always-write-back"]
 Media = Literal["hdd", "ssd", "mixed"]
@@ -28,6 +32,20 @@ class CacheProtection(msgspec.Struct, frozen=True):
     """A battery, or flash memory and a capacitor (CacheVault)."""
     state: str
     healthy: bool | None
+
+
+class ControllerDrive(msgspec.Struct, frozen=True):
+    """A drive behind a controller, as its tool shows it. ``name`` is its place in the tool's words (252:3, 1I:1:3),
+    ``state`` the tool's own word; ``is_lost`` where that means that it does not serve."""
+
+    name: str
+    state: str
+    is_lost: bool
+    group: str | None
+    """The drive group, array or unit that it belongs to."""
+    health: DriveHealth
+    model: str | None = None
+    serial: str | None = None
 
 
 class ControllerVolume(msgspec.Struct, frozen=True):
@@ -52,6 +70,12 @@ class ControllerVolume(msgspec.Struct, frozen=True):
     """All of its disks where it is carved into several."""
     serial: str | None = None
     size_bytes: int | None = None
+    group: str | None = None
+    """As `ControllerDrive.group`."""
+    missing: int | None = None
+    """Drives that should serve and do not, as far as the tool shows each of them."""
+    survives: int | None = None
+    """As `Array.survives`: None where the tool does not show which drives make up a span."""
 
 
 class Controller(msgspec.Struct, frozen=True):
@@ -68,6 +92,8 @@ class Controller(msgspec.Struct, frozen=True):
     has_protection: bool | None
     protection: CacheProtection | None
     detail: Mapping[str, str] = {}
+    """``install``: the tool that would tell of it, where none is there; ``tool`` is empty then."""
+    drives: tuple[ControllerDrive, ...] = ()
 
     @property
     def is_protected(self) -> bool | None:
@@ -85,10 +111,49 @@ def media_of(kinds: frozenset[str]) -> Media | None:
     return "mixed" if len(known) > 1 else "hdd" if "hdd" in known else "ssd"
 
 
+def make_drive(
+    name: str,
+    state: str,
+    *,
+    is_lost: bool,
+    is_failing: bool = False,
+    group: str | None = None,
+    counts: Mapping[str, str | None] | None = None,
+    model: str | None = None,
+    serial: str | None = None,
+) -> ControllerDrive:
+    """The record of a drive; ``counts`` are fields of `DriveHealth` by the text that the tool gives, of which those
+    that are no plain numbers stay unknown."""
+    words = (counts or {}).items()
+    known = {key: int(text) for key, text in words if text and is_count(text) and len(text) < 18}
+    said = f"{state} by its controller" if is_failing else None
+    health = DriveHealth(passed=False if said else None, status=said, **known)  # type: ignore[arg-type]
+    return ControllerDrive(name, state, is_lost, group, health, model, serial)
+
+
+_SPAN_LEVELS = {"raid10": "raid1", "raid50": "raid5", "raid60": "raid6"}
+
+
+def losses_of_spans(level: str | None, spans: Iterable[tuple[int, int]]) -> int | None:
+    """How many more drives may be lost, whichever they are: by drives and missing ones of each span."""
+    left = [losses_left(_SPAN_LEVELS.get(level or "", level), *span) for span in spans]
+    known = [one for one in left if one is not None]
+    return min(known) if known and len(known) == len(left) else None
+
+
+def losses_of(level: str | None, drives: int | None, missing: int | None) -> int | None:
+    """The same where the spans are not known: the worst case that the volume outlives."""
+    if level not in _SPAN_LEVELS or missing is None:
+        return losses_left(level, drives, missing)
+    return max((2 if level == "raid60" else 1) - missing, 0)
+
+
 def level_of(text: str) -> str | None:
-    """``RAID10``, ``RAID-10``, ``1+0`` as md writes it; None for what is no level that is known."""
-    digits = re.sub(r"[^a-z0-9+]", "", text.lower()).removeprefix("raid").replace("+", "")
-    return f"raid{digits}" if f"raid{digits}" in _PLAIN else None
+    """``RAID10``, ``RAID-10``, ``1+0``, ``1 (ADM)``, ``6 Reed-Solomon`` as md writes it; None for what is no level that
+    is known."""
+    found = re.fullmatch(r"(?:raid)?[ -]?(\d\d?|\d\+\d)(?:[ (].*)?", text.strip().lower(), re.ASCII)
+    name = f"raid{found[1].replace('+', '')}" if found else ""
+    return name if name in _PLAIN else None
 
 
 def data_disks(level: str | None, drives: int | None) -> int | None:

@@ -8,8 +8,9 @@ Documentation/hwmon/drivetemp: reading may reset the timer by which a drive spin
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -19,11 +20,13 @@ from advisor.facts.smartctl import DriveHealth, parse_smartctl
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 
-SMARTCTL = (
+_SMARTCTL_WITHOUT_WEAR = (
     *("smartctl", "--json=c", "--nocheck=standby", "--info", "--health", "--attributes"),
     *("--log=error", "--log=scterc"),
 )
-"""Health, attributes, error counters and the recovery limit; before the name of the device."""
+"""As captures of earlier releases have it."""
+SMARTCTL = (*_SMARTCTL_WITHOUT_WEAR, "--log=ssd")
+"""Health, attributes, error counters, the recovery limit and the wear of flash; before the name of the device."""
 SECONDS = 10.0
 """For one drive; a healthy one answers in a tenth of a second."""
 ALL_SECONDS = 30.0
@@ -72,7 +75,8 @@ def with_health(host: Host, disks: Sequence[Disk], unknown: Unknowns) -> tuple[D
         for name, one in found.items():
             if isinstance(one, str):
                 unknown.note(f"disks.{name}.health", one)
-    return tuple(_with_temperature(host, disk, found.get(disk.name)) for disk in disks)
+    ports = _count_port_errors(host)
+    return tuple(_with_sysfs(host, disk, found.get(disk.name), ports) for disk in disks)
 
 
 def _ask_drive(host: Host, disk: Disk, deadline: float) -> DriveHealth | str | Missing:
@@ -82,6 +86,8 @@ def _ask_drive(host: Host, disk: Disk, deadline: float) -> DriveHealth | str | M
     if host.is_live and time.monotonic() > deadline:
         return f"not asked within {ALL_SECONDS:g} s"
     done = host.run((*SMARTCTL, node_path(disk.name)), timeout=SECONDS)
+    if isinstance(done, Missing) and done.is_absent and not host.is_live:
+        done = host.run((*_SMARTCTL_WITHOUT_WEAR, node_path(disk.name)), timeout=SECONDS)
     if isinstance(done, Missing):
         return done if done.is_absent else done.why
     if done.rc & 2 and "STANDBY" in done.stdout.upper():
@@ -89,13 +95,38 @@ def _ask_drive(host: Host, disk: Disk, deadline: float) -> DriveHealth | str | M
     return parse_smartctl(done.stdout)
 
 
-def _with_temperature(host: Host, disk: Disk, found: DriveHealth | str | None) -> Disk:
-    health = found if isinstance(found, DriveHealth) else None
-    if has_own_health(disk) and not disk.paths and (health is None or health.temperature_celsius is None):
-        degrees = _read_hwmon(host, disk)
-        if degrees is not None:
-            health = msgspec.structs.replace(health or DriveHealth(), temperature_celsius=degrees)
-    return disk if health is None else msgspec.structs.replace(disk, health=health)
+def _count_port_errors(host: Host) -> Mapping[str, int]:
+    """Invalid words that the controllers' ends of SAS cables have counted, by port (scsi_transport_sas.c)."""
+    errors: dict[str, int] = {}
+    for name in host.names("/sys/class/sas_phy"):
+        port = host.readlink(f"/sys/class/sas_phy/{name}/device/port")
+        count = host.read_int(f"/sys/class/sas_phy/{name}/invalid_dword_count")
+        if isinstance(port, str) and isinstance(count, int):
+            errors[port.rpartition("/")[2]] = errors.get(port.rpartition("/")[2], 0) + count
+    return errors
+
+
+def _with_sysfs(host: Host, disk: Disk, found: DriveHealth | str | None, ports: Mapping[str, int]) -> Disk:
+    """The disk with its health, and where smartctl does not give them, temperature and link errors by the kernel."""
+    health = found if isinstance(found, DriveHealth) else DriveHealth()
+    if has_own_health(disk) and not disk.paths:
+        if health.temperature_celsius is None:
+            health = msgspec.structs.replace(health, temperature_celsius=_read_hwmon(host, disk))
+        if health.link_errors is None:
+            health = msgspec.structs.replace(health, link_errors=_read_link_errors(host, disk, ports))
+    return disk if health == DriveHealth() else msgspec.structs.replace(disk, health=health)
+
+
+def _read_link_errors(host: Host, disk: Disk, ports: Mapping[str, int]) -> int | None:
+    """Errors of the drive's link since the last boot: those that PCI Express corrected
+    (Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats), or those of its SAS port; None without counters."""
+    if disk.kind == "nvme":
+        text = host.read(f"/sys/bus/pci/devices/{disk.pci}/aer_dev_correctable") if disk.pci else ""
+        total = re.search(r"^TOTAL_ERR_COR (\d{1,18})$", text, re.MULTILINE) if isinstance(text, str) else None
+        return int(total[1]) if total else None
+    link = host.readlink(f"/sys/block/{disk.name}") if ports else ""
+    port = re.search(r"/(port-[0-9:]+)/end_device-", link) if isinstance(link, str) else None
+    return ports.get(port[1]) if port else None
 
 
 def _read_hwmon(host: Host, disk: Disk) -> int | None:

@@ -29,8 +29,15 @@ _COUNTS = {
     5: ("reallocated_sectors", ("reallocat", "retired")),
     197: ("pending_sectors", ("pending",)),
     198: ("uncorrectable_sectors", ("uncorrectable",)),
+    199: ("link_errors", ("crc_error",)),
 }
 """Attributes by number, and what their names contain where the vendor means the same by it."""
+_LIFE = (
+    lazy_regex(r"(life|lifetime|endurance)_?(left|remain)|(remain|perc)\w*_(life|endurance)", re.IGNORECASE),
+    lazy_regex(r"wearout_indicator|wear_leveling_count", re.IGNORECASE),
+)
+"""Names of attributes whose normalised value goes from 100 to 1 or 0 with the endurance, as vendors of SSDs define
+them (smartmontools, drivedb.h: 169, 173, 177, 202, 231, 233, 245, 248); the first that a drive has counts."""
 
 
 class DriveAttribute(msgspec.Struct, frozen=True):
@@ -49,6 +56,9 @@ class DriveHealth(msgspec.Struct, frozen=True):
     """A drive's own judgement of itself. None is what it does not report; times are in seconds, shares in per cent.
 
     ``passed`` is the overall health. ``critical_warning`` holds the bits of byte 0 of NVMe's log page 0x02.
+    ``percentage_used`` is the share of the endurance that is used up, whichever bus the drive has. ``link_errors``
+    count transfers between drive and controller that failed and were repeated: ATA's CRC errors, invalid words of a
+    SAS port, errors of PCI Express that were corrected.
     ``media_errors`` of NVMe and ``uncorrected_errors`` of SCSI count since the drive was made. ``read_limit_seconds``
     and ``write_limit_seconds``: how long an ATA drive tries to recover a sector (SCT ERC), 0 for no limit.
     """
@@ -68,6 +78,7 @@ class DriveHealth(msgspec.Struct, frozen=True):
     spare_threshold_percent: int | None = None
     percentage_used: int | None = None
     media_errors: int | None = None
+    link_errors: int | None = None
     grown_defects: int | None = None
     uncorrected_errors: int | None = None
     temperature_celsius: int | None = None
@@ -114,7 +125,7 @@ def parse_smartctl(text: str) -> DriveHealth | str:
         critical_warning=_as_count(log.get("critical_warning"), most=0xFF),
         available_spare_percent=_as_count(log.get("available_spare"), most=100),
         spare_threshold_percent=_as_count(log.get("available_spare_threshold"), most=100),
-        percentage_used=_as_count(log.get("percentage_used"), most=255),
+        percentage_used=_percentage_used(document, log, attributes),
         media_errors=_as_count(log.get("media_errors")),
         grown_defects=defects,
         uncorrected_errors=_sum_uncorrected(_as_tree(document.get("scsi_error_counter_log"))),
@@ -144,6 +155,28 @@ def _sector_counts(attributes: tuple[Tree, ...], most: int) -> Iterator[tuple[st
         found = _RAW.match(_as_word(_as_tree(one.get("raw")).get("string")) or "")
         if found and any(word in name for word in names) and int(found[1]) <= most:
             yield field, int(found[1])
+
+
+def _percentage_used(document: Tree, log: Tree, attributes: tuple[Tree, ...]) -> int | None:
+    """Used endurance by NVMe's log, SCSI's log page 0x11, ATA's device statistics, or the attributes of an SSD."""
+    pages = _as_trees(_as_tree(document.get("ata_device_statistics")).get("pages"))
+    rows = (row for page in pages for row in _as_trees(page.get("table")))
+    statistic = (row.get("value") for row in rows if "Endurance Indicator" in (_as_word(row.get("name")) or ""))
+    told = (
+        log.get("percentage_used"),
+        document.get("scsi_percentage_used_endurance_indicator"),
+        _as_tree(document.get("endurance_used")).get("current_percent"),
+        *statistic,
+    )
+    known = next((one for one in (_as_count(value, most=255) for value in told) if one is not None), None)
+    if known is not None or document.get("rotation_rate"):
+        return known
+    named = [(_as_word(one.get("name")) or "", _as_count(one.get("value"), most=100)) for one in attributes]
+    for names in _LIFE:
+        left = [value for name, value in named if value is not None and names.search(name)]
+        if left:
+            return 100 - min(left) if min(left) > 1 else 100
+    return None
 
 
 def _sum_uncorrected(log: Tree) -> int | None:

@@ -15,10 +15,13 @@ from advisor.facts.controller import (
     MAX_VOLUMES,
     CacheProtection,
     Controller,
+    ControllerDrive,
     ControllerVolume,
     WritePolicy,
     device_name,
     level_of,
+    losses_of,
+    make_drive,
     media_of,
     size_bytes,
 )
@@ -35,7 +38,7 @@ _STATES = (
     ("ready for rebuild", "degraded"),
     ("failed", "failed"),
 )
-_LEVELS = {"0": "raid0", "1": "raid1", "1+0": "raid10", "5": "raid5", "50": "raid50", "6": "raid6"}
+_SHOWN = ("Cache Status", "Cache Status Details", "No-Battery Write Cache", "Cache Ratio", "Drive Write Cache")
 
 Block = Mapping[str, str]
 
@@ -74,7 +77,7 @@ def _make_controller(model: str, slot: str, lines: list[str]) -> Controller:
             block = {"array": array, "name": value}
             made.append(("logical", block))
         elif key.startswith("physicaldrive ") and not line.strip().endswith(")"):
-            block = {"array": array}
+            block = {"array": array, "name": printable(line.split()[1][:MAX_TEXT])}
             made.append(("physical", block))
         elif key.startswith(("unassigned", "SEP ", "Expander ", "Enclosure ")) or key in ("Unassigned", "HBA Drives"):
             array, block = "", {}
@@ -84,19 +87,43 @@ def _make_controller(model: str, slot: str, lines: list[str]) -> Controller:
     about = blocks[0][1]
     count, battery = about.get("Battery/Capacitor Count"), about.get("Battery/Capacitor Status")
     drives = [block for kind, block in blocks if kind == "logical"][:MAX_VOLUMES]
-    media = [(block["array"], _medium_of(block)) for kind, block in blocks if kind == "physical"]
+    physical = [block for kind, block in blocks if kind == "physical"]
+    media = [(block["array"], _medium_of(block)) for block in physical]
+    known = tuple(map(_make_drive, physical))
     source = about.get("Cache Backup Power Source", "")
     return Controller(
         name=slot,
         tool="ssacli",
         model=printable(model[:MAX_TEXT]),
         firmware=about.get("Firmware Version"),
-        volumes=tuple(_make_volume(block, about, media) for block in drives),
+        volumes=tuple(_make_volume(block, about, media, known) for block in drives),
         has_protection=False if count == "0" else True if battery or is_count(count or "") else None,
         protection=CacheProtection("battery" if "atter" in source else "flash", battery, _is_healthy(battery))
         if battery
         else None,
-        detail={key: about[key] for key in ("Cache Status", "No-Battery Write Cache", "Cache Ratio") if key in about},
+        detail={key: about[key] for key in _SHOWN if key in about},
+        drives=known,
+    )
+
+
+def _make_drive(block: Block) -> ControllerDrive:
+    state = block.get("Status", "")
+    is_predicted = state.startswith("Predictive") or block.get("SSD Smart Trip Wearout") == "True"
+    is_lost = not is_predicted and state not in ("", "OK")
+    left = re.match(r"\d{1,3}", block.get("Usage remaining", ""), re.ASCII)
+    return make_drive(
+        block["name"],
+        state,
+        is_lost=is_lost,
+        is_failing=is_predicted or (is_lost and "ebuild" not in state),
+        group=block["array"] or None,
+        counts={
+            "temperature_celsius": block.get("Current Temperature (C)"),
+            "power_on_hours": block.get("Power On Hours"),
+            "percentage_used": str(max(100 - int(left[0]), 0)) if left else None,
+        },
+        model=block.get("Model"),
+        serial=block.get("Serial Number"),
     )
 
 
@@ -105,7 +132,9 @@ def _medium_of(block: Block) -> str:
     return "ssd" if "Solid State" in words or "NVMe" in words else "hdd" if block.get("Rotational Speed") else ""
 
 
-def _make_volume(block: Block, about: Block, media: list[tuple[str, str]]) -> ControllerVolume:
+def _make_volume(
+    block: Block, about: Block, media: list[tuple[str, str]], drives: tuple[ControllerDrive, ...]
+) -> ControllerVolume:
     status, caching = block.get("Status", ""), block.get("Caching", "")
     own = [medium for array, medium in media if array and array == block["array"]]
     begun = (state for words, state in _STATES if status.lower().startswith(words))
@@ -118,10 +147,17 @@ def _make_volume(block: Block, about: Block, media: list[tuple[str, str]]) -> Co
         write_policy = None
     else:
         write_policy = "always-write-back" if about.get("No-Battery Write Cache") == "Enabled" else "write-back"
+    level = level_of(block.get("Fault Tolerance", "")) or level_of(block.get("RAID", ""))
+    state = next(begun, None)
+    lost = sum(one.is_lost for one in drives if one.group and one.group == block["array"])
+    missing = lost or (0 if state == "active" else None)
     return ControllerVolume(
         name=block["name"],
-        level=_LEVELS.get(block.get("Fault Tolerance", "").removeprefix("RAID ")) or level_of(block.get("RAID", "")),
-        state=next(begun, None),
+        level=level,
+        state=state,
+        group=block["array"] or None,
+        missing=missing,
+        survives=losses_of(level, len(own) or None, missing),
         status=status,
         write_policy=write_policy,
         cache=caching,

@@ -15,9 +15,12 @@ from advisor.facts.controller import (
     MAX_VOLUMES,
     CacheProtection,
     Controller,
+    ControllerDrive,
     ControllerVolume,
     WritePolicy,
     level_of,
+    losses_of,
+    make_drive,
     size_bytes,
 )
 from advisor.facts.printable import printable
@@ -37,6 +40,10 @@ _STATES = {
     "RECOVERY": "recovering",
     "INOPERABLE": "failed",
 }
+
+
+# Of drives: one that predicts its failure, or has errors of its own, serves on.
+_DRIVE_SERVES = frozenset({"OK", "VERIFYING", "SMART-FAILURE", "ECC-ERROR", "DCB-DATA-ERROR", "DRIVE-ERR"})
 
 
 def parse_tw_cli_controllers(text: str) -> tuple[tuple[str, str | None], ...]:
@@ -70,12 +77,31 @@ def parse_tw_cli_serial(text: str) -> str | None:
     return None if found is None or found[1] in ("-", "N/A") else printable(found[1])
 
 
+def parse_tw_cli_drives(text: str) -> tuple[ControllerDrive, ...]:
+    """Drives in ``tw_cli /cN show``: ``p3  SMART-FAILURE  u0  1.82 TB …``. Places without a drive are left out."""
+    rows = [line.split() for line in text.splitlines()[:4096]]
+    return tuple(
+        make_drive(
+            row[0],
+            printable(row[1][:MAX_TEXT]),
+            is_lost=row[1] not in _DRIVE_SERVES,
+            is_failing=row[1] not in {"OK", "REBUILDING", "VERIFYING"},
+            group=row[2] if row[2].startswith("u") else None,
+        )
+        for row in rows
+        if len(row) > 4 and re.fullmatch(r"p\d{1,4}", row[0], re.ASCII) and row[1] != "NOT-PRESENT"
+    )
+
+
 def controller_of(
-    number: str, model: str | None, found: tuple[tuple[ControllerVolume, ...], bool | None, CacheProtection | None]
+    number: str,
+    model: str | None,
+    found: tuple[tuple[ControllerVolume, ...], bool | None, CacheProtection | None],
+    drives: tuple[ControllerDrive, ...] = (),
 ) -> Controller:
     """The record of one controller."""
     volumes, has_protection, protection = found
-    return Controller(number, "tw_cli", model, None, volumes, has_protection, protection)
+    return Controller(number, "tw_cli", model, None, volumes, has_protection, protection, drives=drives)
 
 
 def _parse_volume(row: Mapping[str, str], ports: list[list[str]]) -> ControllerVolume:
@@ -87,10 +113,16 @@ def _parse_volume(row: Mapping[str, str], ports: list[list[str]]) -> ControllerV
     kind, status, cache = row["UnitType"], row.get("Status", ""), row.get("Cache", "")
     # The size of a unit: its GB are of 2^30 bytes, as a drive of 2 TB is 1863 of them.
     text = row.get("Size(GB)", "")
+    level, state = level_of(kind) if kind.startswith("RAID") else None, _STATES.get(status)
+    lost = sum(port[1] not in _DRIVE_SERVES for port in own)
+    missing = lost or (0 if state == "active" else None)
     return ControllerVolume(
         name=row["Unit"],
-        level=level_of(kind) if kind.startswith("RAID") else None,
-        state=_STATES.get(status),
+        level=level,
+        state=state,
+        group=row["Unit"],
+        missing=missing,
+        survives=losses_of(level, len(own) or None, missing),
         status=printable(status[:MAX_TEXT]),
         write_policy=_parse_policy(cache),
         cache=printable(cache[:MAX_TEXT]),

@@ -10,7 +10,7 @@ from advisor.facts.controller import Controller, ControllerVolume
 from advisor.facts.controllers import array_name
 from advisor.host.numbers import count_noun
 from advisor.rules import sources
-from advisor.rules.remedy import RunShell
+from advisor.rules.remedy import Decide, RunShell
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 130
@@ -35,7 +35,7 @@ def _describe_volume(controller: Controller, volume: ControllerVolume) -> str:
 
 
 def _protection_words(controller: Controller) -> str:
-    kind = {"battery": "battery", "flash": "CacheVault"}
+    kind = {"battery": "battery", "flash": "CacheVault" if controller.tool == "storcli" else "backup unit"}
     one = controller.protection
     return f"{kind[one.kind]} {one.state}" if one else "no battery or CacheVault"
 
@@ -44,10 +44,17 @@ def _set_policy(controller: Controller, volume: ControllerVolume, policy: Litera
     """The command that has a volume write through or back, in the words of its tool."""
     is_on = policy == "wb"
     match controller.tool:
-        case "storcli":
-            words = ["storcli64", f"/{array_name(controller, volume)}", "set", f"wrcache={policy}"]
+        case "storcli" | "storcli2":
+            words = [
+                "storcli64" if controller.tool == "storcli" else "storcli2",
+                f"/{array_name(controller, volume)}",
+                "set",
+                f"wrcache={policy}",
+            ]
         case "tw_cli":
             words = ["tw_cli", f"/c{controller.name}/{volume.name}", "set", f"cache={'on' if is_on else 'off'}"]
+        case "arcconf":
+            words = ["arcconf", "setcache", controller.name, "logicaldrive", volume.name, policy]
         case _:
             able = f"arrayaccelerator={'enable' if is_on else 'disable'}"
             words = ["ssacli", "ctrl", f"slot={controller.name}", "ld", volume.name, "modify", able]
@@ -133,25 +140,70 @@ def write_through(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
     id="controllers.battery",
     severity="warning",
     title="Battery of a RAID controller is not healthy",
-    what="Its state as storcli, perccli, tw_cli or ssacli shows it; a word that is not known is left alone.",
+    what="Its state and that of the cache, as storcli, perccli, tw_cli, ssacli or arcconf show it; a word that is not "
+    "known is left alone.",
     why="The active write policy depends on it.",
     helps_when="Always.",
     hurts_when="A learn cycle is routine and ends by itself: wait for it.",
     sources=(sources.STORCLI, sources.TW_CLI),
 )
 def battery(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    bad = tuple(one for one in facts.controllers if one.protection is not None and one.protection.healthy is False)
+    bad = tuple(
+        one
+        for one in facts.controllers
+        if (one.protection is not None and one.protection.healthy is False) or _cache_fault(one)
+    )
     if not bad:
         return None
+    faults = tuple(filter(None, map(_cache_fault, bad)))
     return battery.found(
+        title=f"Write cache of a RAID controller is off: {faults[0]}" if faults else None,
         why="Controllers that are set to write back write through meanwhile, or go on without protection: writes are "
         "slow, or at risk.",
         evidence={
             "controllers": tuple(f"{one.tool} {one.name}" for one in bad),
             "detail": tuple(f"{one.model or one.tool}: {_protection_words(one)}" for one in bad),
+            "cache": faults,
         },
-        remedy="let it charge or finish its learn cycle; where it stays so, replace it. Do not benchmark or prove a "
-        "profile meanwhile",
+        remedy=(
+            *(("repair what the status of the cache names",) if faults else ()),
+            "let it charge or finish its learn cycle; where it stays so, replace it. Do not benchmark or prove a "
+            "profile meanwhile",
+        ),
+    )
+
+
+def _cache_fault(controller: Controller) -> str:
+    """Why the controller itself has switched its cache off; empty where it has not."""
+    status, why = (controller.detail.get(key, "") for key in ("Cache Status", "Cache Status Details"))
+    return ", ".join(filter(None, (status, why))) if status.endswith("Disabled") else ""
+
+
+@rule(
+    id="controllers.unseen",
+    severity="advice",
+    title="Nothing is known behind a RAID controller",
+    what="PCI functions of class RAID and drivers of RAID controllers of which no installed tool tells.",
+    why="To the kernel a RAID volume is one healthy disk until it is gone: a lost drive, a dead battery and a cache "
+    "that is off show in the maker's tool alone.",
+    helps_when="Always: install the tool, and scan as root again.",
+    hurts_when="Something else watches the controller, as its own alarms or the management processor do.",
+    sources=(sources.PRACTICE,),
+)
+def unseen(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
+    found = tuple(one for one in facts.controllers if not one.tool)
+    if not found:
+        return None
+    return unseen.found(
+        why="Levels, lost drives, write cache and battery behind it could not be asked for; what this page says of its "
+        "disks is what the kernel sees.",
+        evidence={
+            "controllers": tuple(one.name for one in found),
+            "detail": tuple(f"{one.name}: driver {one.detail['driver']}" for one in found),
+        },
+        remedy=tuple(
+            dict.fromkeys(Decide(f"install {one.detail['install']}, then scan as root again") for one in found)
+        ),
     )
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+import msgspec
+
 from advisor.facts.array import Array
 from advisor.facts.block import node_path
-from advisor.facts.disks import Disk
+from advisor.facts.controller import Controller, ControllerDrive
+from advisor.facts.controllers import array_name, drive_name
 from advisor.facts.smartctl import DriveAttribute, DriveHealth
 from advisor.rules import sources
 from advisor.rules.queries import leading_count
@@ -27,6 +30,8 @@ _TOO_HOT = 0x02
 _NO_REDUNDANCY = frozenset({"raid0", "linear", "striped", None})
 _KERNEL_SECONDS = 30.0
 """The time that the kernel gives a command of a SCSI disk by default (block/SD_TIMEOUT)."""
+_LINK_ERRORS = 100
+"""A plug that was pulled, or a loose one that was pushed home, leaves some; a bad cable leaves thousands."""
 _USUAL_LIMIT = 70
 """Tenths of a second: what drives made for arrays have by default."""
 _MOST_PATIENCE = 180.0
@@ -71,42 +76,81 @@ def _list_wear(health: DriveHealth) -> tuple[str, ...]:
     return (*found, *(_count(number, noun) for number, noun in counts if number))
 
 
-def _arrays_of(facts: Facts, disk: Disk) -> tuple[Array, ...]:
-    own = {disk.name, *disk.partitions}
-    return tuple(one for one in facts.arrays if disk.name in one.disks or own.intersection(one.members))
+class _Drive(msgspec.Struct, frozen=True):
+    """A drive by the name that its tool has for it, whether the kernel sees it or a controller stands before it."""
+
+    name: str
+    health: DriveHealth
+    arrays: tuple[Array, ...]
+    model: str | None
+    serial: str | None
+    members: tuple[str, ...]
+    """The disk and its partitions; empty for a drive behind a controller."""
+    look: str
+    """The command that shows all that the drive reports."""
 
 
-def _drive_evidence(facts: Facts, disk: Disk, said: tuple[str, ...]) -> Evidence:
+def _drives(facts: Facts) -> Iterator[_Drive]:
+    """Every drive whose health is known, of any bus, and those behind controllers."""
+    for disk in facts.disks:
+        if disk.health is not None:
+            own = (disk.name, *disk.partitions)
+            held = tuple(one for one in facts.arrays if disk.name in one.disks or set(own).intersection(one.members))
+            look = f"smartctl -a {shlex.quote(node_path(disk.name))}"
+            yield _Drive(disk.name, disk.health, held, disk.model, disk.serial, own, look)
+    for controller in facts.controllers:
+        for one in controller.drives:
+            names = {array_name(controller, volume) for volume in controller.volumes if volume.group == one.group}
+            held = tuple(array for array in facts.arrays if one.group and array.name in names)
+            look = _show_drive(controller, one)
+            yield _Drive(drive_name(controller, one), one.health, held, one.model, one.serial, (), look)
+
+
+def _show_drive(controller: Controller, drive: ControllerDrive) -> str:
+    match controller.tool:
+        case "storcli" | "storcli2":
+            enclosure, _, slot = drive.name.rpartition(":")
+            place = f"/c{controller.name}{f'/e{enclosure}' if enclosure.strip() else ''}/s{slot}"
+            words = ["storcli64" if controller.tool == "storcli" else "storcli2", place, "show", "all"]
+        case "tw_cli":
+            words = ["tw_cli", f"/c{controller.name}/{drive.name}", "show", "all"]
+        case "arcconf":
+            words = ["arcconf", "getconfig", controller.name, "pd"]
+        case _:
+            words = ["ssacli", "ctrl", f"slot={controller.name}", "pd", drive.name, "show", "detail"]
+    return shlex.join(words)
+
+
+def _drive_evidence(drive: _Drive, said: tuple[str, ...]) -> Evidence:
     return {
-        "disks": (disk.name,),
+        "disks": (drive.name,),
         "reports": said,
-        "belongs_to": tuple(f"{one.name} ({one.level or 'level unknown'})" for one in _arrays_of(facts, disk)),
-        "model": disk.model,
-        "serial": disk.serial,
-        "power_on_hours": disk.health.power_on_hours if disk.health else None,
+        "belongs_to": tuple(f"{one.name} ({one.level or 'level unknown'})" for one in drive.arrays),
+        "model": drive.model,
+        "serial": drive.serial,
+        "power_on_hours": drive.health.power_on_hours,
     }
 
 
-def _look(disk: Disk) -> RunShell:
-    return RunShell(f"smartctl -a {shlex.quote(node_path(disk.name))}", "see all that the drive reports")
+def _look(drive: _Drive) -> RunShell:
+    return RunShell(drive.look, "see all that the drive reports")
 
 
-def _replace_drive(facts: Facts, disk: Disk) -> Iterator[Remedy]:
-    arrays = _arrays_of(facts, disk)
-    yield _look(disk)
-    held = [one for one in arrays if one.level not in _NO_REDUNDANCY]
+def _replace_drive(drive: _Drive) -> Iterator[Remedy]:
+    yield _look(drive)
+    held = [one for one in drive.arrays if one.level not in _NO_REDUNDANCY]
     for one in held:
         if one.manager == "md":
-            member = next((name for name in one.members if name in (disk.name, *disk.partitions)), disk.name)
+            member = next((name for name in one.members if name in drive.members), drive.name)
             yield RunShell(f"mdadm --detail /dev/{shlex.quote(one.name)}", f"see whether {one.name} has all members")
             yield Decide(
-                f"replace {disk.name} while {one.name} is whole: add the new drive, then "
+                f"replace {drive.name} while {one.name} is whole: add the new drive, then "
                 f"mdadm /dev/{one.name} --replace {node_path(member)} --with DEVICE"
             )
         else:
-            yield Decide(f"replace {disk.name} while {one.name} has redundancy")
+            yield Decide(f"replace {drive.name} while {one.name} has redundancy")
     if not held:
-        yield Decide(f"copy what is on {disk.name} elsewhere before anything else, then replace the drive")
+        yield Decide(f"copy what is on {drive.name} elsewhere before anything else, then replace the drive")
 
 
 @rule(
@@ -114,7 +158,8 @@ def _replace_drive(facts: Facts, disk: Disk) -> Iterator[Remedy]:
     severity="critical",
     title="A drive reports that it is failing",
     what="smartctl as root: overall health, ATA pre-fail attributes at or below their threshold, pending and "
-    "uncorrectable sectors, NVMe's critical warning, the health status of SCSI drives. A sleeping drive is not woken.",
+    "uncorrectable sectors, NVMe's critical warning, the health status of SCSI drives; of drives behind a RAID "
+    "controller the state and predictions that its tool shows. A sleeping drive is not woken.",
     why="A drive knows best of its spare space and of sectors that it cannot read. In the field a drive with its first "
     "pending sector was 16 times as likely to fail within 60 days as one without.",
     helps_when="There is still redundancy, or time for a copy: replace the drive before it is gone.",
@@ -123,14 +168,14 @@ def _replace_drive(facts: Facts, disk: Disk) -> Iterator[Remedy]:
     sources=(sources.SMARTCTL, sources.NVME_HEALTH, sources.SPC_HEALTH, sources.DRIVE_FAILURES),
 )
 def failing(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
-    for disk in facts.disks:
-        said = list_failures(disk.health) if disk.health else ()
+    for drive in _drives(facts):
+        said = list_failures(drive.health)
         if said:
             yield failing.found(
-                title=f"{disk.name} is failing: {said[0]}",
+                title=f"{drive.name} is failing: {said[0]}",
                 why="The drive itself reports it. Data on it is lost, or will be, unless another copy exists.",
-                evidence=_drive_evidence(facts, disk, said),
-                remedy=tuple(_replace_drive(facts, disk)),
+                evidence=_drive_evidence(drive, said),
+                remedy=tuple(_replace_drive(drive)),
             )
 
 
@@ -148,14 +193,41 @@ def failing(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding
     sources=(sources.SMARTCTL, sources.NVME_HEALTH, sources.SPC_HEALTH, sources.DRIVE_FAILURES),
 )
 def worn(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
-    for disk in facts.disks:
-        said = _list_wear(disk.health) if disk.health and not list_failures(disk.health) else ()
+    for drive in _drives(facts):
+        said = () if list_failures(drive.health) else _list_wear(drive.health)
         if said:
             yield worn.found(
-                title=f"{disk.name} reports {said[0]}",
+                title=f"{drive.name} reports {said[0]}",
                 why="It is no failure yet. A count that grows is the beginning of one.",
-                evidence=_drive_evidence(facts, disk, said),
-                remedy=(_look(disk), "have a spare drive at hand, and replace it when the count grows"),
+                evidence=_drive_evidence(drive, said),
+                remedy=(_look(drive), "have a spare drive at hand, and replace it when the count grows"),
+            )
+
+
+@rule(
+    id="disks.link-errors",
+    severity="warning",
+    title="Transfers to a drive are damaged on their way",
+    what=f"{_LINK_ERRORS} and more CRC errors of ATA drives (attribute 199), invalid words of a drive's SAS port, "
+    "errors that PCI Express corrected for an NVMe drive, other errors that a RAID controller counts.",
+    why="The data is right on the drive and damaged between it and the controller; each transfer is repeated.",
+    helps_when="The count grows while the drive works: the cable, the backplane or the port is bad.",
+    hurts_when="The count is of an old cable: ATA drives never reset theirs. Note it, and look again.",
+    sources=(sources.SMARTCTL, sources.PRACTICE),
+)
+def link_errors(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
+    for drive in _drives(facts):
+        count = drive.health.link_errors or 0
+        if count >= _LINK_ERRORS:
+            yield link_errors.found(
+                title=f"{drive.name}: {_count(count, 'error')} between drive and controller",
+                why="Each of them was noticed and repeated, which takes time; a link that gets worse drops the drive.",
+                evidence=_drive_evidence(drive, (_count(count, "link error"),)),
+                remedy=(
+                    _look(drive),
+                    "seat or replace the cable, then the drive's place in the backplane, and see whether the count "
+                    "stands still",
+                ),
             )
 
 
@@ -171,11 +243,11 @@ def worn(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
 )
 def too_hot(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     hot = {}
-    for disk in facts.disks:
-        health = disk.health or DriveHealth()
+    for drive in _drives(facts):
+        health, name = drive.health, drive.name
         degrees, limit = health.temperature_celsius, health.temperature_limit_celsius
         if (health.critical_warning or 0) & _TOO_HOT or (degrees is not None and limit and degrees >= limit):
-            hot[disk.name] = f"{disk.name}: {degrees if degrees is not None else 'unknown'} °C" + (
+            hot[name] = f"{name}: {degrees if degrees is not None else 'unknown'} °C" + (
                 f", limit {limit} °C" if limit else ""
             )
     if not hot:

@@ -41,7 +41,9 @@ _SUBJECTS: Mapping[str, Callable[[Facts], object]] = {
     "beegfs_sizes": _needs_nobody,
     "controllers": lambda facts: facts.controllers or facts.arrays,
     "difference": _needs_nobody,
-    "drive_health": lambda facts: any(disk.health is not None for disk in facts.disks),
+    "drive_health": lambda facts: (
+        any(disk.health is not None for disk in facts.disks) or any(one.drives for one in facts.controllers)
+    ),
     "drive_caches": lambda facts: facts.disks,
     "ebs": lambda facts: facts.host.cloud or _has_ebs_model(facts),
     "ebs_purchase": lambda facts: facts.purchases,

@@ -8,12 +8,31 @@ from typing import Any
 
 import pytest
 
-from advisor.facts.controller import Controller, data_disks, device_name, level_of, media_of, size_bytes
-from advisor.facts.controllers import SHOW, SHOW_VOLUMES, SSACLI, controller_arrays, read_controllers
+from advisor.facts.arcconf import parse_arcconf, parse_arcconf_numbers
+from advisor.facts.controller import (
+    Controller,
+    data_disks,
+    device_name,
+    level_of,
+    losses_of,
+    losses_of_spans,
+    media_of,
+    size_bytes,
+)
+from advisor.facts.controllers import (
+    ARCCONF,
+    ARCCONF_LIST,
+    SHOW,
+    SHOW_DRIVES,
+    SHOW_VOLUMES,
+    SSACLI,
+    controller_arrays,
+    read_controllers,
+)
 from advisor.facts.host_facts import scan
 from advisor.facts.ssacli import parse_ssacli
-from advisor.facts.storcli import parse_storcli, parse_storcli_volumes, with_details
-from advisor.facts.tw_cli import parse_tw_cli_controllers, parse_tw_cli_units
+from advisor.facts.storcli import parse_storcli, parse_storcli_drives, parse_storcli_volumes, with_details
+from advisor.facts.tw_cli import parse_tw_cli_controllers, parse_tw_cli_drives, parse_tw_cli_units
 from advisor.facts.unknown import Unknown, Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
 from advisor.limits.paths import limits_of
@@ -89,8 +108,74 @@ def test_the_letters_of_the_cache(cache: str, policy: str | None) -> None:
 
 @pytest.mark.parametrize("text", [*DATA["what_is_no_answer_of_storcli"], "[" * 90_000])
 def test_what_is_no_answer_of_storcli(text: str) -> None:
-    assert parse_storcli(text) == ()
-    assert parse_storcli_volumes(text) == ()
+    assert (parse_storcli(text), parse_storcli_volumes(text), parse_storcli_drives(text)) == ((), (), {})
+
+
+@pytest.mark.parametrize(("drives", "spans", "state", "missing", "left"), DATA["missing_drives"])
+def test_missing_drives_by_their_span(
+    drives: int, spans: list[str], state: str, missing: int | None, left: int
+) -> None:
+    """Each text is a span, each letter a drive: O online, M missing, R rebuilding."""
+    states = {"O": "Onln", "M": "Msng", "R": "Rbld"}
+    rows = [
+        {"DG": 0, "Arr": number, "Type": "DRIVE", "State": states[letter], "EID:Slot": "252:0"}
+        for number, span in enumerate(spans)
+        for letter in span
+    ]
+    level = {0: "RAID6", 1: "RAID10", 5: "RAID50", 6: "RAID60"}[drives]
+    volume = {"DG/VD": "0/0", "TYPE": level, "State": state, "Cache": "RWBD"}
+    one = only(parse_storcli(storcli(**{"TOPOLOGY": rows, "VD LIST": [volume]}))).volumes[0]
+    assert (one.missing, one.survives) == (missing, left)
+
+
+def test_drives_behind_each_tool() -> None:
+    """Name, group, whether it is lost, health passed, media errors, temperature, used endurance."""
+    second = parse_storcli(DATA["STORCLI2"])[0]
+    cache = second.protection
+    assert (second.name, second.model, second.volumes[0].write_policy) == ("0", "MegaRAID 9660-16i", "write-back")
+    assert cache is not None
+    assert (cache.kind, cache.healthy, parse_storcli_volumes(DATA["STORCLI2_VOLUMES"])[0].device) == (
+        *("flash", True),
+        "sdb",
+    )
+    adaptec = parse_arcconf("1", DATA["ARCCONF"])
+    assert adaptec is not None
+    first, other = adaptec.volumes
+    assert (first.level, first.state, first.missing, first.survives) == ("raid6", "degraded", 1, 1)
+    assert (first.write_policy, other.write_policy, other.level) == ("write-through", "always-write-back", "raid10")
+    assert (adaptec.is_protected, parse_arcconf_numbers(DATA["ARCCONF_LIST"])) == (True, ("1",))
+    without = parse_arcconf("1", DATA["ARCCONF"].replace("Status        : Ready", "Status        : Not Installed"))
+    assert without is not None
+    assert without.is_protected is False
+    found = {
+        "storcli": parse_storcli_drives(DATA["STORCLI_DRIVES"])["0"],
+        "storcli2": parse_storcli_drives(DATA["STORCLI2_DRIVES"])["0"],
+        "ssacli": only(parse_ssacli(DATA["SSACLI_DRIVES"])).drives,
+        "tw_cli": parse_tw_cli_drives(DATA["TW_DRIVES"]),
+        "arcconf": adaptec.drives,
+    }
+    listed = {
+        tool: tuple(
+            (
+                *(one.name, one.group, one.is_lost, one.health.passed, one.health.media_errors),
+                *(one.health.temperature_celsius, one.health.percentage_used),
+            )
+            for one in drives
+        )
+        for tool, drives in found.items()
+    }
+    assert listed == DATA["drives"]
+
+
+def test_losses_of_spans() -> None:
+    assert losses_of_spans("raid60", [(8, 1), (8, 2)]) == 0
+    assert losses_of_spans("raid10", [(2, 0), (2, 2)]) == -1
+    assert losses_of_spans("raid50", [(3, 0)]) == 1
+    assert (losses_of_spans("raid60", []), losses_of("raid60", None, 1), losses_of("raid10", 4, None)) == (
+        None,
+        1,
+        None,
+    )
 
 
 def test_a_unit_of_tw_cli() -> None:
@@ -159,6 +244,9 @@ def recorded(**answers: Completed | Missing) -> Host:
     argvs = {
         "storcli": ("storcli64", *SHOW),
         "volumes": ("storcli64", *SHOW_VOLUMES),
+        "drives": ("storcli64", *SHOW_DRIVES),
+        "arcconf": ARCCONF_LIST,
+        "arcconf1": (*ARCCONF, "1", "al", "nologs"),
         "perccli": ("/opt/MegaRAID/perccli/perccli64", *SHOW),
         "tw": ("tw_cli", "show"),
         "tw0": ("tw_cli", "/c0", "show"),
@@ -179,16 +267,30 @@ def test_a_host_without_tools() -> None:
 
 
 @pytest.mark.parametrize(
-    ("driver", "tool"),
-    [("megaraid_sas", "storcli"), ("smartpqi", "ssacli"), ("3w-9xxx", "tw_cli"), ("ahci", None), ("mpt3sas", None)],
+    ("driver", "kind", "vendor", "tool"),
+    [
+        *[("megaraid_sas", "0x010400", "0x1000", "storcli or perccli"), ("mpi3mr", "0x010700", "", "storcli2")],
+        *[("smartpqi", "0x010700", "0x1590", "ssacli"), ("smartpqi", "0x010400", "0x9005", "arcconf")],
+        *[("arcmsr", "0x010400", "", "cli64"), ("3w-9xxx", "0x010400", "", "tw_cli"), ("new", "0x010400", "", "maker")],
+        *[("vmd", "0x010400", "", None), ("ahci", "0x010400", "", None), ("mpt3sas", "0x010700", "", None)],
+    ],
 )
-def test_a_controller_that_no_tool_tells_of_is_unknown(driver: str, tool: str | None) -> None:
-    host = Host(MemoryFiles({"/sys/class/scsi_host/host0/proc_name": f"{driver}\n".encode()}), RecordedCommands({}))
-    found, unknown = read(host)
-    assert (found, list(unknown)) == ((), ["controllers"] if tool else [])
-    assert (tool or "") in unknown.get("controllers", "")
-    asked = Host(host.files, RecordedCommands({("storcli64", *SHOW): Completed(0, storcli(), "")}))
-    assert read(asked)[1] == {}
+def test_a_controller_that_no_tool_tells_of_is_unknown(driver: str, kind: str, vendor: str, tool: str | None) -> None:
+    place = "/sys/bus/pci/devices/0000:5c:00.0"
+    files = {f"{place}/class": kind.encode()} | ({f"{place}/subsystem_vendor": vendor.encode()} if vendor else {})
+    links = {f"{place}/driver": f"../../../bus/pci/drivers/{driver}"}
+    drives = Completed(0, DATA["STORCLI_DRIVES"], "")
+    answers: dict[tuple[str, ...], Completed | Missing] = {("storcli64", *SHOW): Completed(0, storcli(), "")}
+    answers["storcli64", *SHOW_DRIVES] = drives
+    found, unknown = read(Host(MemoryFiles(files, links), RecordedCommands({})))
+    assert [(one.name, one.tool) for one in found] == ([("0000:5c:00.0", "")] if tool else [])
+    assert (tool or "") in (found[0].detail["install"] if found else "")
+    assert list(unknown) == (["controllers"] if tool else [])
+    # The tool of another controller tells nothing of this one.
+    found, unknown = read(Host(MemoryFiles(files, links), RecordedCommands(answers)))
+    assert [one.tool for one in found if not one.tool] == ([""] if tool and driver != "megaraid_sas" else [])
+    by_host = {"/sys/class/scsi_host/host0/proc_name": f"{driver}\n".encode()}
+    assert len(read(Host(MemoryFiles(by_host), RecordedCommands({})))[0]) == (tool is not None and driver != "new")
 
 
 def test_without_its_tool_the_rules_of_a_controller_are_not_judged() -> None:
@@ -198,7 +300,7 @@ def test_without_its_tool_the_rules_of_a_controller_are_not_judged() -> None:
 
 
 def test_tools_are_asked_in_the_order_of_their_controllers(tmp_path: Path) -> None:
-    tools = ("storcli64", "tw_cli", "ssacli")
+    tools = ("storcli64", "storcli2", "tw_cli", "arcconf", "ssacli")
     for tool in tools:
         make_command(tmp_path / "bin", tool, f'echo {tool} >> "{tmp_path}/asked"; exit 1')
     read(host_of(make_tree(tmp_path / "root", {}), tmp_path / "bin"))
@@ -212,11 +314,17 @@ def test_each_tool_is_asked_and_each_volume_is_an_array() -> None:
         tw=Completed(0, TW_SHOW, ""),
         tw0=Completed(0, TW_UNITS, ""),
         ssacli=Completed(0, SSACLI_TEXT, ""),
+        arcconf=Completed(0, DATA["ARCCONF_LIST"], ""),
+        arcconf1=Completed(0, DATA["ARCCONF"], ""),
     )
     found, unknown = read(host)
-    assert ([one.tool for one in found], unknown) == (["storcli", "tw_cli", "ssacli"], {})
+    assert [one.tool for one in found] == ["storcli", "tw_cli", "arcconf", "ssacli"]
+    assert unknown == {"controllers.drives": "no recorded output of storcli64"}
     arrays = controller_arrays(found, (disk("sda", kind="scsi", mountpoints=("/srv",), numa_node=1),))
-    assert [one.name for one in arrays] == ["c0/v0", "c0/v1", "tw0/u0", "tw0/u1", "slot0/1", "slot0/2"]
+    assert [one.name for one in arrays] == [
+        *("c0/v0", "c0/v1", "tw0/u0", "tw0/u1", "ctrl1/0", "ctrl1/1"),
+        *("slot0/1", "slot0/2"),
+    ]
     first = arrays[0]
     assert (first.manager, first.device, first.disks, first.mountpoints) == ("controller", "sda", ("sda",), ("/srv",))
     assert (first.level, first.chunk_bytes, first.data_disks, first.numa_nodes) == ("raid10", 256 << 10, 4, (1,))
@@ -245,7 +353,10 @@ def test_a_scan_asks_the_tool_itself_and_a_snapshot_replays_it(tmp_path: Path) -
     make_command(tmp_path / "bin", "storcli64", script)
     host = host_of(make_tree(tmp_path / "root", {"/proc/self/mountinfo": ""}), tmp_path / "bin")
     data = capture_host(host, scan)
-    assert log.read_text().splitlines() == ["/call show all J nolog", "/call/vall show all J nolog"]
+    assert log.read_text().splitlines() == [
+        *("/call show all J nolog", "/call/vall show all J nolog"),
+        "/call/eall/sall show all J nolog",
+    ]
     (tmp_path / "snapshot").write_bytes(data)
     once, again = scan(host), scan(open_snapshot(tmp_path / "snapshot"))
     assert [one.name for one in once.arrays] == ["c0/v0", "c0/v1"]

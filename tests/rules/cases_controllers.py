@@ -22,9 +22,15 @@ def with_cache(
     """A host with one controller and one RAID 10 of hard disks."""
     about: dict[str, Any] = {"name": {"storcli": "0/0", "tw_cli": "u0", "ssacli": "1"}[tool], "level": "raid10"}
     about |= {"state": "active", "status": "Optl", "write_policy": policy, "cache": "NRWTD", "media": "hdd"}
-    has = parts.pop("has_protection", True if protection else None)
-    one = Controller("0", tool, "MegaRAID", None, (ControllerVolume(**about | parts),), has, protection)
+    has, detail = parts.pop("has_protection", True if protection else None), parts.pop("detail", {})
+    one = Controller("0", tool, "MegaRAID", None, (ControllerVolume(**about | parts),), has, protection, detail)
     return {"controllers": (one,)}
+
+
+def unseen(driver: str, tool: str) -> dict[str, Any]:
+    """A host with a controller of which no tool tells."""
+    about = {"driver": driver, "install": tool}
+    return {"controllers": (Controller("0000:5c:00.0", "", None, None, (), None, None, about),)}
 
 
 def mirrored(data_disks: int, device: str = "sda", level: str = "raid10") -> dict[str, Any]:
@@ -37,6 +43,6 @@ def volume(name: str, **parts: Any) -> Array:
     return replaced(array(name), {"manager": "controller", "members": (), **parts})
 
 
-DATA = read_cases(__file__, array, exports, mirrored, with_cache, BAD=BAD, ODD=ODD)
+DATA = read_cases(__file__, array, exports, mirrored, unseen, with_cache, BAD=BAD, ODD=ODD)
 
 CASES: Table = DATA["CASES"]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from advisor.facts.controller import Controller, ControllerVolume, make_drive
 from advisor.facts.disks import Disk
 from advisor.facts.smartctl import DriveHealth, parse_smartctl
 from tests import smart_documents as smart
 from tests.cases import read_cases
-from tests.rules.build import Table, array, disk, joined
+from tests.rules.build import Table, array, disk, joined, replaced
 
 
 def drive(name: str, text: str, **parts: Any) -> Disk:
@@ -43,4 +45,51 @@ DATA = read_cases(
     UNKNOWN=UNKNOWN,
 )
 
-CASES: Table = joined(DATA["CASES"], {"disks.failing": [*BARE], "disks.worn": [*BARE], "disks.too-hot": [*BARE]})
+
+def behind(**parts: Any) -> dict[str, Any]:
+    """A Smart Array with a drive behind it, in the RAID 6 of its array A."""
+    one = make_drive("1I:1:3", parts.pop("state", "OK"), is_lost=False, group="A", **parts)
+    held = ControllerVolume("1", "raid6", "active", "OK", "write-back", "Enabled", group="A")
+    array_of = {"manager": "controller", "members": (), "level": "raid6"}
+    controller = Controller("1", "ssacli", "P440", None, (held,), None, None, drives=(one,))
+    return {"controllers": (controller,), "arrays": (replaced(array("slot1/1"), array_of),)}
+
+
+def life(number: int, name: str, value: int) -> str:
+    return smart.ata(smart.attribute(number, name, value=value, thresh=0), rotation_rate=0)
+
+
+CRC = "UDMA_CRC_Error_Count"
+WELL_BEHIND = behind(counts={"media_errors": "0", "percentage_used": "3", "link_errors": "6"})
+USED_UP = "100 % of its endurance is used"
+CASES: Table = joined(
+    DATA["CASES"],
+    {
+        "disks.failing": [
+            (behind(state="Predictive Failure", is_failing=True), "critical", "slot1/1 (raid6)"),
+            *(WELL_BEHIND, *BARE),
+        ],
+        "disks.worn": [
+            (behind(counts={"percentage_used": "103"}), "warning", "103 % of its endurance is used"),
+            (behind(counts={"media_errors": "12"}), "warning", "12 media errors"),
+            *((host("sda", life(*row)), "warning", USED_UP) for row in (
+                *((169, "Remaining_Lifetime_Perc", 0), (177, "Wear_Leveling_Count", 1), (231, "SSD_Life_Left", 0)),
+                *((202, "Percent_Lifetime_Remain", 0), (233, "Media_Wearout_Indicator", 1)),
+            )),
+            (host("sda", smart.ata(ata_device_statistics={"pages": [
+                {"number": 7, "table": [{"name": "Percentage Used Endurance Indicator", "value": 104}]},
+            ]})), "warning", "104 % of its endurance is used"),
+            (host("sdb", json.dumps(json.loads(smart.scsi()) | {"scsi_percentage_used_endurance_indicator": 101})),
+             "warning", "101 % of its endurance is used"),
+            host("sda", life(231, "SSD_Life_Left", 55)),
+            host("sda", smart.ata(smart.attribute(177, "Wear_Leveling_Count", value=1))),
+            *(WELL_BEHIND, *BARE),
+        ],
+        "disks.link-errors": [
+            (host("sda", smart.ata(smart.attribute(199, CRC, "3118119"))), "warning", "3,118,119 link errors"),
+            (behind(counts={"link_errors": "400"}), "warning", "400 link errors"),
+            *(WELL_BEHIND, *BARE),
+        ],
+        "disks.too-hot": [*BARE],
+    },
+)  # fmt: skip

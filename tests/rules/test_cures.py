@@ -70,7 +70,7 @@ BY_HAND = {
     "something is broken or at work: repair it, or wait": (
         *("arrays.degraded", "arrays.inactive", "arrays.rebuilding", "multipath.suspended", "md.mismatches"),
         *("controllers.battery", "iscsi.session-lost", "iscsi.unequal-paths", "disks.offline"),
-        *("memory.uncorrected-errors", "disks.failing", "disks.worn", "disks.too-hot"),
+        *("memory.uncorrected-errors", "disks.failing", "disks.worn", "disks.link-errors", "disks.too-hot"),
         "cpu.throttled-by-heat",
         *("disks.path-lost", "memory.corrected-errors", "memory.pages-lost"),
         *("fc.port-down", "zfs.pool-degraded", "links.bond-partner", "links.speed-below-best", "fc.port-slow"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from advisor.facts.controllers import SHOW, SHOW_VOLUMES, SSACLI, STORCLI
+from advisor.facts.controllers import ARCCONF, ARCCONF_LIST, SHOW, SHOW_DRIVES, SHOW_VOLUMES, SSACLI, STORCLI, STORCLI2
 from advisor.facts.disks import QUEUE_ATTRIBUTES
 from advisor.facts.dm import STATUS, TABLE
 from advisor.facts.infoscale import DISK_LIST
@@ -99,6 +99,8 @@ _BY_FACTS: tuple[tuple[str, Names], ...] = (
     ("/proc/sys/kernel/random", _words("boot_id")),
     ("/sys/bus/pci/devices/*", _words("class vendor device numa_node local_cpulist|local_cpus irq")),
     ("/sys/bus/pci/devices/*", _words("current_link_speed current_link_width max_link_speed max_link_width driver")),
+    ("/sys/bus/pci/devices/*", _words("subsystem_vendor aer_dev_correctable")),
+    ("/sys/class/sas_phy/*", _words("invalid_dword_count device/port")),
     ("/sys/kernel/irq/*", _words("actions")),
     ("/sys/kernel/debug/irq/irqs", _words("*")),
     ("/sys/class/net/*", _words("addr_assign_type address carrier dev_port ifindex iflink master mtu operstate speed")),
@@ -221,6 +223,7 @@ LISTED: Names = _words(
     "/sys/class/fc_host /sys/class/fc_remote_ports /proc/spl/kstat/zfs /var/lib/ceph /var/lib/ceph/*",
     "/etc/systemd/system/timers.target.wants /usr/lib/systemd/system/timers.target.wants",
     "/sys/class/iscsi_session /sys/class/iscsi_connection /sys/class/iscsi_host /sys/class/scsi_host /sys/class/nvme",
+    "/sys/class/sas_phy",
     "/sys/class/net /sys/class/net/* /sys/class/net/*/device/infiniband",
     "/sys/devices/system/cpu /sys/devices/system/cpu/cpu0/topology /sys/kernel/mm/hugepages",
     "/sys/devices/system/cpu/cpu0/cpuidle",
@@ -375,8 +378,8 @@ ROOT_COMMANDS: tuple[Argv, ...] = (
     *(argv for each in _CAPTURES for argv in each.root_commands),
 )
 CONTROLLER_COMMANDS: tuple[Argv, ...] = (
-    *((program, *words) for program in STORCLI for words in (SHOW, SHOW_VOLUMES)),
-    SSACLI,
+    *((program, *words) for program in (*STORCLI, *STORCLI2) for words in (SHOW, SHOW_VOLUMES, SHOW_DRIVES)),
+    *(SSACLI, ARCCONF_LIST, (*ARCCONF, "1", "al", "nologs")),
 )
 SYSTEM_COMMANDS: tuple[Argv, ...] = (
     ("uname", "-m"),
