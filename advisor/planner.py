@@ -34,6 +34,7 @@ from advisor.profiles.requested import RequestedProfile, load_requested
 from advisor.profiles.single_values import known_ids, nearest_ids
 from advisor.transaction.journal import Record, Store, first_seen
 from advisor.transaction.layers import ownership_of, replacement_notes
+from advisor.transaction.origin import private_namespaces
 from advisor.tunables.catalogue import find_kind
 from advisor.tunables.irq import explain_absent_cpus
 from advisor.tunables.sysctl import Sysctl, explain_commit_limit, sysctl_path
@@ -143,6 +144,7 @@ def plan_profiles(
         settings=settings,
         neighbours=read_neighbours(host, (target.tunable for target in targets), found.links),
         held=held,
+        private=private_namespaces(host),
     )
     _refuse_mistakes(host, made, of_values, found)
     why = explain_commit_limit(host, {one.tunable.removeprefix("sysctl:"): one.after for one in made.changes})

@@ -342,10 +342,11 @@ def rollback(
         bool, Option("--all", help="Roll back every active transaction, the last one first.")
     ] = False,
     force: Annotated[bool, Option("--force", help="Restore values that were modified externally, too.")] = False,
+    any_host: Annotated[bool, Option("--any-host", help="Obey a store that another machine has left.")] = False,
     as_json: Json = False,
 ) -> int:
     """Roll back a transaction, live and persisted."""
-    found = operations.rollback(identity, everything=everything, force=force, warn=say)
+    found = operations.rollback(identity, everything=everything, force=force, any_host=any_host, warn=say)
 
     def show() -> None:
         if as_json:

@@ -269,19 +269,23 @@ def rollback(
     *,
     everything: bool = False,
     force: bool = False,
+    any_host: bool = False,
     warn: Callable[[str], None] = lambda _: None,
 ) -> RolledBack:
     """Roll back one transaction, the last active one, or all; return each with the outcome of every item.
 
-    ``force`` restores values that were modified externally, too; ``warn`` receives what could not be written
-    meanwhile. Changes the host. Raises PermissionDeniedError without root, RefusedError if there is none.
+    ``force`` restores values that were modified externally, too, ``any_host`` those of a store that another machine has
+    left; ``warn`` receives what could not be written meanwhile. Changes the host. Raises PermissionDeniedError without
+    root, RefusedError if there is none.
     """
     from advisor.host import live_host
     from advisor.host.trusted_files import need_root
     from advisor.transaction.status import rollback_transactions
 
     need_root()
-    return rollback_transactions(live_host(), transaction, everything=everything, force=force, warn=warn)
+    return rollback_transactions(
+        live_host(), transaction, everything=everything, force=force, warn=warn, any_host=any_host
+    )
 
 
 def rollback_script(name: str | None = None, *, settings: Mapping[str, str] | None = None) -> str:

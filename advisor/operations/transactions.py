@@ -20,6 +20,7 @@ from advisor.shell.rollback_script import rollback_script, self_contained_script
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Record, Store
 from advisor.transaction.layers import data_of, preview_replaced
+from advisor.transaction.origin import origin_of
 from advisor.transaction.reachability import gate_for
 from advisor.transaction.requests import active_by_name, refuse_while_one_waits
 from advisor.transaction.restore import Progress
@@ -134,7 +135,7 @@ def script_for(host: Host, name: str | None, settings: Mapping[str, str], store:
         made = plan_profiles(host, (name,), settings, store=kept)
         if made.is_empty:
             raise RefusedError(f"{name} would change nothing here: there is nothing to roll back")
-        return rollback_script(made)
+        return rollback_script(made, origin_of(host))
     if name is None:
         active = [record for record in kept.read_records() if record.is_active]
         if not active:

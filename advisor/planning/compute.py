@@ -29,7 +29,7 @@ from advisor.planning.ownership import NOTHING_OWNED, Ownership, claim_notes
 from advisor.planning.records import SATISFIED, Change, FileChange, Plan, PlanTarget, Skipped, SkipState
 from advisor.rules.queries import kernel_version
 from advisor.rules.settings import judge_value, machine_of
-from advisor.tunables import FileEdit, Persisted, apply_edit, mentions_key, parse_tunable
+from advisor.tunables import FileEdit, Persisted, apply_edit, mentions_key, namespace_of, parse_tunable
 from advisor.tunables.link_mark import link_of
 from advisor.tunables.link_mtu import LinkMtu
 from advisor.tunables.preflight import SideEffect, bind_probe, bind_steps
@@ -50,12 +50,14 @@ def make_plan(
     settings: Mapping[str, str] | None = None,
     neighbours: Neighbours | None = None,
     held: Ownership = NOTHING_OWNED,
+    private: Mapping[str, int] | None = None,
 ) -> Plan:
-    """The plan for these targets. Raises RefusedError where a guard (the memory budget) does not hold."""
+    """The plan for these targets; ``private`` as `origin.private_namespaces` has it. Raises RefusedError where
+    a guard (the memory budget) does not hold."""
     changes: list[Change] = []
     claims: list[Change] = []
     not_done = list(skipped)
-    seen = without_files(seen, facts.container)
+    seen = without_files(seen, facts.container, private or ())
     opposed, reset, clashes = find_rivals(targets), _reset_by_others(seen), clock_clashes(seen) | class_clashes(targets)
     for target in sorted(merge_targets(targets)[0], key=lambda one: (one.rank + clock_rank(one, seen), one.tunable)):
         if target.tunable in clashes:
@@ -90,7 +92,7 @@ def make_plan(
         *_neighbour_side_effects(changes, facts, neighbours or {}),
     )
     tunables = [one.tunable for one in (*changes, *claims)] + [one.tunable for one in side_effects]
-    used = set(map(link_of, tunables))
+    used, kinds = set(map(link_of, tunables)), set(map(namespace_of, tunables))
     return Plan(
         profiles=profiles,
         machine_id=facts.host.machine_id,
@@ -116,6 +118,7 @@ def make_plan(
         runtime_only=runtime_only,
         claims=tuple(claims),
         claimed_files=tuple(file for file in found if file.before == file.after and file.path in held.files),
+        namespace={kind: inode for kind, inode in (private or {}).items() if kind in kinds} or None,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -59,17 +59,22 @@ def is_foreign(one: Skipped) -> bool:
     return one.reason in _FOREIGN
 
 
-def without_files(seen: Observations, container: Container) -> Observations:
+def without_files(seen: Observations, container: Container, private: Collection[str] = ()) -> Observations:
     """What is seen, without the files that would persist values of a container's namespaces: nothing reads them when
-    the next container starts, unless systemd runs in it."""
-    if not container.is_inside or container.runs_systemd:
+    the next container starts, unless systemd runs in it. Nor does anything for the kinds of namespaces in ``private``,
+    which are not those of the host as a whole."""
+    is_whole = container.is_inside and not container.runs_systemd
+    if not is_whole and not private:
         return seen
+    owner = "this container or pod; nothing in it reads a file" if is_whole else "this process; files are the host's"
     values = dict(seen.values)
     for identity, observed in seen.values.items():
         namespace = namespace_of(identity)
         # The files of a container are its own, and what they say is the value itself.
-        if namespace not in (None, "mnt") and not isinstance(observed.edit, Missing):
-            why = f"it lasts as long as the {_WORDS[namespace]} of this container or pod; nothing in it reads a file"
+        if namespace in (None, "mnt") or not (is_whole or namespace in private):
+            continue
+        if not isinstance(observed.edit, Missing):
+            why = f"it lasts as long as the {_WORDS[namespace]} of {owner}"
             values[identity] = msgspec.structs.replace(observed, edit=Missing("absent", why))
     return msgspec.structs.replace(seen, values=values)
 

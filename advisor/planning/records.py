@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -145,6 +145,18 @@ def refuse_warnings(found: Sequence[Foreseen], where: str = "") -> None:
         )
 
 
+class Origin(msgspec.Struct, frozen=True):
+    """What distinguishes the machine on which a transaction is made: ``hardware``, the UUID of the SMBIOS, which a copy
+    of its disks does not take along, and the boot. None is not known."""
+
+    hardware: str | None = None
+    boot_id: str | None = None
+
+
+NOWHERE = Origin()
+"""Of a machine of which nothing is known."""
+
+
 class Plan(msgspec.Struct, frozen=True):
     """An ordered list of changes. Nothing in it depends on the clock, on chance, or on the order of a set."""
 
@@ -169,6 +181,9 @@ class Plan(msgspec.Struct, frozen=True):
     """What distinguishes the links of this plan from others that may get their names."""
     words: tuple[str, ...] = ()
     """What asks for this plan on a command line, where that is not the names of its profiles alone: files, values."""
+    namespace: Mapping[str, int] | None = None
+    """Inode numbers of the namespaces whose values it sets, by kind (net, ipc), where they are not those of the host as
+    a whole."""
     foreseen: tuple[Foreseen, ...] = ()
     """Findings that the host would newly have, gravest first; of the fingerprint are only their ids."""
 
@@ -218,7 +233,13 @@ class Plan(msgspec.Struct, frozen=True):
         for name in ("claims", "claimed_files", "instead_of", "links", "words", "foreseen"):
             if not getattr(self, name):
                 body = body.replace(b',"%s":[]' % name.encode(), b"")
-        for default in (b',"coupled":false', b',"members":[]', b',"next_boot":null', b',"last_word":null'):
+        for default in (
+            b',"coupled":false',
+            b',"members":[]',
+            b',"next_boot":null',
+            b',"last_word":null',
+            b',"namespace":null',
+        ):
             body = body.replace(default, b"")
         return hashlib.sha256(body).hexdigest()
 

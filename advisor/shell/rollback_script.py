@@ -12,6 +12,7 @@ from functools import cache
 
 import msgspec
 
+from advisor.facts.container import INITIAL
 from advisor.host import (
     Host,
     Missing,
@@ -37,11 +38,11 @@ from advisor.host.link_text import printed
 from advisor.host.patterns import lazy_regex
 from advisor.host.probes import FORMS
 from advisor.host.steps import QDISC_HANDLES
-from advisor.planning.records import Change, Plan
+from advisor.planning.records import NOWHERE, Change, Origin, Plan
 from advisor.shell.data_file import FORMAT, make_data, make_records
 from advisor.shell.quote import LINK, shell_quote
 from advisor.shell.templates import render_shell
-from advisor.tunables import parse_tunable
+from advisor.tunables import namespace_of, parse_tunable
 from advisor.tunables.link_mark import LinkMark, link_of
 from advisor.tunables.link_rename import renamed_probe, renamed_step
 from advisor.tunables.preflight import SideEffect
@@ -164,14 +165,15 @@ def rollback_data(
     above: UpperLayersData | None = None,
     fingerprint: str | None = None,
     directory: str | None = None,
+    origin: Origin = NOWHERE,
 ) -> bytes:
     """The data by which `script_text` rolls ``plan`` back.
 
     ``side_effects_after`` are the values of side effects, once they are known. ``fingerprint`` is that of the plan that
     was applied, by which the transaction is found, where ``plan`` is no longer that. ``directory`` is that of the
-    transaction, for a script that is to lie elsewhere.
+    transaction, for a script that is to lie elsewhere; ``origin`` is the machine that it is of.
     """
-    return make_data(KIND, rollback_records(plan, side_effects_after or {}, above, fingerprint, directory))
+    return make_data(KIND, rollback_records(plan, side_effects_after or {}, above, fingerprint, directory, origin))
 
 
 def rollback_records(
@@ -180,6 +182,7 @@ def rollback_records(
     above: UpperLayersData | None = None,
     fingerprint: str | None = None,
     directory: str | None = None,
+    origin: Origin = NOWHERE,
     *,
     with_steps: bool = False,
 ) -> bytes:
@@ -193,6 +196,7 @@ def rollback_records(
         ("plan", fingerprint or plan.fingerprint),
         ("profiles", ", ".join(plan.profiles)),
         ("machine", plan.machine_id or ""),
+        ("hardware", origin.hardware or ""),
         ("risk", "link" if plan.has_link_risk else "none"),
     ]
     if directory:
@@ -225,6 +229,11 @@ def rollback_records(
         (restore_rank(name.removeprefix("sysctl:")), number) for number, (name, is_in) in enumerate(names, 1) if is_in
     )
     records.append(("group", " ".join(str(number) for _, number in group)))
+    for kind in ("net", "ipc"):
+        inside = [str(number) for number, (name, _) in enumerate(names, 1) if namespace_of(name) == kind]
+        inode = (plan.namespace or {}).get(kind, "")
+        if inside:
+            records.append(("namespace", kind, str(inode), origin.boot_id or "", f" {' '.join(inside)} "))
     for file in files:
         sizes = f"{len(file.before or b'')} {len(file.after)}"
         existed, owner = "no" if file.before is None else "yes", f"{file.uid}:{file.gid}"
@@ -308,9 +317,9 @@ def self_contained_script(data: bytes, profiles: Iterable[str], fingerprint: str
     return _render_script(embedded=quote_data(data), profiles=", ".join(profiles), fingerprint=fingerprint)
 
 
-def rollback_script(plan: Plan) -> str:
-    """The single file that rolls ``plan`` back."""
-    return self_contained_script(rollback_data(plan), plan.profiles, plan.fingerprint)
+def rollback_script(plan: Plan, origin: Origin = NOWHERE) -> str:
+    """The single file that rolls ``plan`` back on the machine that it is of."""
+    return self_contained_script(rollback_data(plan, origin=origin), plan.profiles, plan.fingerprint)
 
 
 def quote_data(data: bytes) -> str:
@@ -320,6 +329,7 @@ def quote_data(data: bytes) -> str:
 
 def _render_script(**context: object) -> str:
     known = {**forms_context(None), "links": True, "has_links": True, "data_kind": KIND}
+    known["first_namespaces"] = INITIAL
     known["rules_header"] = RULES_HEADER.decode("ascii").rstrip("\n")
     return render_shell("rollback.sh.j2", {**known, **context})
 

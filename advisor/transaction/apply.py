@@ -24,6 +24,7 @@ from advisor.transaction.coupled import settle_changes
 from advisor.transaction.journal import Applied, Awaiting, Doing, Done, Journal, Left, Record, Store, Undoing, Undone
 from advisor.transaction.layer_ownership import values_of
 from advisor.transaction.layers import touched_items
+from advisor.transaction.origin import find_elsewhere, origin_of, private_namespaces
 from advisor.transaction.own_links import on_own_links
 from advisor.transaction.reserved_space import release_space
 from advisor.transaction.restore import (
@@ -34,7 +35,7 @@ from advisor.transaction.restore import (
     note_entry,
     restore_plan,
 )
-from advisor.transaction.rollback import STEP_SECONDS, boot_id_of, close_rolled_back, taken_over_error, write_scripts
+from advisor.transaction.rollback import STEP_SECONDS, close_rolled_back, taken_over_error, write_scripts
 from advisor.transaction.watchdog import TakenOverError, Watchdog, current_session, not_started
 from advisor.tunables.link_mark import LostLink, foreign_links, link_of, place_of
 from advisor.tunables.preflight import SideEffect
@@ -63,6 +64,7 @@ def apply_plan(
     changed, RestoredError when a change failed and everything is restored, NotRestoredError when something is not.
     """
     check_preconditions(host, plan)
+    _refuse_other_places(host, plan, store)
     _refuse_other_devices(host, plan, store)
     _refuse_other_links(host, plan, store)
     waits = bool(host.is_live and confirm_within)
@@ -71,7 +73,7 @@ def apply_plan(
         at = _Place()
         try:
             moved = _carry_out(host, plan, journal, watchdog, at, progress, gate)
-            store.write_script(journal.id, rollback_data(plan, moved))
+            store.write_script(journal.id, rollback_data(plan, moved, origin=origin_of(host)))
             if waits:
                 watchdog.check_ownership()
                 watchdog.await_confirmation(confirm_within)
@@ -111,8 +113,9 @@ def begin_transaction(
 
     A watchdog of a tree is there as files alone: no process of its own acts on what is no running host.
     """
-    data = rollback_data(plan)
-    begun = store.begin_journal(plan, boot_id=boot_id_of(host), version=__version__, data=data, forced=forced)
+    origin = origin_of(host)
+    data = rollback_data(plan, origin=origin)
+    begun = store.begin_journal(plan, origin=origin, version=__version__, data=data, forced=forced)
     with begun as journal:
         watchdog = store.watchdog_of(journal.id)
         if host.is_live:
@@ -159,6 +162,8 @@ def check_preconditions(host: Host, plan: Plan) -> None:
     machine = host.read("/etc/machine-id")
     if plan.machine_id is not None and machine != plan.machine_id:
         raise RefusedError("the plan was made for another host (its machine-id differs)")
+    if (plan.namespace or {}).items() - private_namespaces(host).items():
+        raise RefusedError("the plan was made in another network or IPC namespace", hint="plan again")
     for why in foreign_links(host, plan.links).values():
         raise RefusedError(f"changed since the plan was made: {why}", hint="plan again")
     # What a device is found by is compared with that of all others, for each value.
@@ -179,6 +184,17 @@ def check_preconditions(host: Host, plan: Plan) -> None:
         parent = (file.new_directories or (file.path,))[-1].rpartition("/")[0] or "/"
         if not os.access(host.locate(f"{parent.rstrip('/')}/x").rpartition("/")[0] or "/", os.W_OK):
             raise RefusedError(f"{file.path}: its directory cannot be written to", hint="or use --runtime-only")
+
+
+def _refuse_other_places(host: Host, plan: Plan, store: Store) -> None:
+    """An id can be no layer on one of the same name in another namespace, nor any on those of another machine. Raises
+    RefusedError."""
+    own = {one.tunable for one in (*plan.changes, *plan.claims)} | {file.path for file in plan.files}
+    for record in store.readable_records():
+        if record.is_active or record.is_unfinished:
+            place = find_elsewhere(host, record.id, record.plan, record.origin)
+            if place is not None and (place.is_machine or own & touched_items(record)):
+                raise place.as_error(record.id)
 
 
 def _refuse_other_devices(host: Host, plan: Plan, store: Store) -> None:

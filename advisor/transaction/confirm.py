@@ -8,6 +8,7 @@ from advisor.errors import RefusedError
 from advisor.host import Host
 from advisor.transaction.journal import Applied, Confirmed, Record, Store
 from advisor.transaction.layers import claim_owned, data_of
+from advisor.transaction.origin import find_elsewhere
 from advisor.transaction.rollback import write_scripts
 from advisor.transaction.watchdog import current_session
 
@@ -37,6 +38,9 @@ def confirm_record(host: Host, record: Record, store: Store, *, same_session: bo
             "the change was made over this ssh connection; that it still works proves nothing about new connections",
             hint=f"reconnect and run: advisor confirm {record.id} (or add --same-session)",
         )
+    place = find_elsewhere(host, record.id, record.plan, record.origin, command="advisor confirm")
+    if place is not None:
+        raise place.as_error(record.id)
     watchdog = store.watchdog_of(record.id)
     if record.seconds_left == 0 and watchdog.place is None:
         # Its watchdog has restored the values and could not record it.

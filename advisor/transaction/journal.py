@@ -31,7 +31,7 @@ from advisor.host.trusted_files import (
     open_own_file,
     read_own_file,
 )
-from advisor.planning.records import Plan
+from advisor.planning.records import NOWHERE, Origin, Plan
 from advisor.shell.rollback_script import script_text
 from advisor.shell.state_table import (
     ACTIVE,
@@ -73,13 +73,14 @@ BY_SCRIPT = "rolled back by its rollback script"
 
 class Begun(msgspec.Struct, frozen=True, tag="begun"):
     """The plan, before anything is done. ``time`` is in seconds since the epoch, ``forced`` whether ``--force`` passed
-    the warnings of the plan (`Plan.warnings`)."""
+    the warnings of the plan (`Plan.warnings`), ``hardware`` that of `Origin`."""
 
     plan: Plan
     boot_id: str | None
     time: float
     version: str
     forced: bool = False
+    hardware: str | None = None
 
 
 class Doing(msgspec.Struct, frozen=True, tag="doing"):
@@ -187,6 +188,12 @@ class Record(msgspec.Struct, frozen=True):
     """The process that works on it now."""
     forced: bool = False
     """Applied with ``--force`` in spite of the warnings of its plan."""
+    hardware: str | None = None
+
+    @property
+    def origin(self) -> Origin:
+        """The machine and the boot that it was made on."""
+        return Origin(self.hardware, self.boot_id)
 
     @property
     def fingerprint(self) -> str:
@@ -289,6 +296,7 @@ def replay_entries(identity: str, entries: tuple[Entry, ...]) -> Record | None:
     record = Record(
         *(identity, begun.plan, STATE_AFTER["begun"], begun.time, None, begun.boot_id, (), {}, (), None),
         forced=begun.forced,
+        hardware=begun.hardware,
     )
     for entry in entries[1:]:
         record = _apply_entry(record, entry)
@@ -647,7 +655,7 @@ class Store:
         )
 
     def begin_journal(
-        self, plan: Plan, *, boot_id: str | None, version: str, data: bytes | None, forced: bool = False
+        self, plan: Plan, *, version: str, data: bytes | None, origin: Origin = NOWHERE, forced: bool = False
     ) -> Journal:
         """A new journal, its first entry and the rollback script on disk. Raises RefusedError, nothing left then."""
         try:
@@ -664,7 +672,7 @@ class Store:
             if data is not None:
                 put_file(str(making / SCRIPT_DATA), data, mode=0o600, uid=0, gid=0)
                 put_file(str(making / "rollback.sh"), script_text().encode(), mode=0o700, uid=0, gid=0)
-            first = Begun(plan, boot_id, time.time(), version, forced)
+            first = Begun(plan, origin.boot_id, time.time(), version, forced, origin.hardware)
             items = len(plan.changes) + len(plan.side_effects) + len(plan.files)
             reserve_space(making, needed_bytes(len(encode_entry(first)), len(data or b""), items))
             # Before the journal: one that says that it is being applied, and has no such file, is damaged.

@@ -158,7 +158,9 @@ def data_of(record: Record, records: Iterable[Record], *, directory: str | None 
     """
     above = _script_layers(record, active_above(record, records))
     after, fingerprint = record.side_effects_after, record.fingerprint
-    return rollback_data(record.plan, after, above=above, fingerprint=fingerprint, directory=directory)
+    return rollback_data(
+        record.plan, after, above=above, fingerprint=fingerprint, directory=directory, origin=record.origin
+    )
 
 
 def _script_layers(record: Record, later: tuple[Record, ...]) -> UpperLayersData | None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from advisor.errors import AdvisorError, NotRestoredError, RefusedError, RestoredError
-from advisor.host import Host, Missing
+from advisor.host import Host
 from advisor.planning.records import Plan
 from advisor.shell.rollback_script import rollback_data
 from advisor.transaction.journal import (
@@ -26,6 +26,7 @@ from advisor.transaction.journal import (
     kept_items,
 )
 from advisor.transaction.layers import LayerRollback, data_of, plan_layer_rollback, still_active, touched_items
+from advisor.transaction.origin import find_elsewhere, gone_kinds, origin_of
 from advisor.transaction.reserved_space import ignore_errors, release_space
 from advisor.transaction.restore import (
     Progress,
@@ -39,6 +40,7 @@ from advisor.transaction.restore import (
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.watchdog import TakenOverError, Watchdog
 from advisor.transaction.watchdog import WatchdogOutcome as Watched
+from advisor.tunables import namespace_of
 
 STEP_SECONDS = 300.0
 """For one step of a plan that puts no link at risk: a command has 60 s, and a file may lie on NFS."""
@@ -74,11 +76,6 @@ def watched_outcomes(plan: Plan, outcome: Watched) -> tuple[ItemOutcome, ...]:
     )
 
 
-def boot_id_of(host: Host) -> str | None:
-    boot_id = host.read("/proc/sys/kernel/random/boot_id")
-    return None if isinstance(boot_id, Missing) else boot_id
-
-
 def close_rolled_back(journal: Journal, watchdog: Watchdog, outcomes: Iterable[ItemOutcome]) -> None:
     """Close a transaction that is rolled back. Where its journal could not say so, it stays open: the next run, or the
     watchdog, looks at each item again and records that."""
@@ -98,21 +95,28 @@ def roll_back(
     warn: Progress = lambda _: None,
     unrecorded: Collection[str] = (),
     bottom: Bottom | None = None,
+    any_host: bool = False,
 ) -> tuple[ItemOutcome, ...]:
     """Roll a transaction back, also one below upper layers; the caller holds ``store.lock()``.
 
     What an active upper layer holds stays as it is, and is restored with that one. Where the disk is full or
     read-only, values and files are restored all the same, and ``warn`` is given what could not be written.
     ``unrecorded`` are transactions that were rolled back before without a record of it. Where all are rolled back,
-    ``bottom`` is where that ends: what reads so already was not modified externally. Raises RefusedError where an
-    upper layer still awaits confirmation, its journal is damaged, or cannot be written; RestoredError or
-    NotRestoredError where the watchdog took over because this process did not get on.
+    ``bottom`` is where that ends: what reads so already was not modified externally. Raises RefusedError where it is of
+    another machine (unless ``any_host``) or of namespaces that this process is not in, where an upper layer still
+    awaits confirmation, its journal is damaged, or cannot be written; RestoredError or NotRestoredError where the
+    watchdog took over because this process did not get on.
     """
+    place = find_elsewhere(host, record.id, record.plan, record.origin, any_host=any_host)
+    if place is not None:
+        raise place.as_error(record.id)
     surveyed, damaged = store.survey_records()
     records = tuple(one for one in surveyed if one.id not in unrecorded)
     _refuse_under_damaged(record, damaged)
     taken = plan_layer_rollback(host, record, records, force=force)
-    own = msgspec.structs.replace(record, plan=taken.remaining, side_effects_after=taken.side_effects.after)
+    gone = gone_kinds(host, record.plan, record.boot_id)
+    remaining, went = _without_gone(taken.remaining, gone)
+    own = msgspec.structs.replace(record, plan=remaining, side_effects_after=taken.side_effects.after)
     why = "interrupted" if record.is_unfinished else "asked for"
     watchdog = store.watchdog_of(record.id)
     with store.reopen_journal(record.id, may_fail=True) as journal:
@@ -120,7 +124,7 @@ def roll_back(
         outcome = _claim_rollback(watchdog, warn)
         if outcome is not None:
             _record_outcome(journal, watchdog, own, taken, outcome)
-            return (*taken.outcomes, *watched_outcomes(own.plan, outcome))
+            return (*taken.outcomes, *went, *watched_outcomes(own.plan, outcome))
         if taken.upper:
             try:
                 _hand_over(store, own, journal, taken, why, record.fingerprint)
@@ -153,7 +157,18 @@ def roll_back(
             )
         close_rolled_back(journal, watchdog, outcomes)
     write_scripts(store, record)
-    return (*outcomes, *(still_active(record, records) if record.is_active else ()))
+    return (*outcomes, *went, *(still_active(record, records) if record.is_active else ()))
+
+
+def _without_gone(plan: Plan, kinds: Collection[str]) -> tuple[Plan, tuple[ItemOutcome, ...]]:
+    """A plan without the values of namespaces that are gone, and what to say of these."""
+    if not kinds:
+        return plan, ()
+    changes = tuple(one for one in plan.changes if namespace_of(one.tunable) not in kinds)
+    gone = (one.tunable for one in plan.changes if one not in changes)
+    side_effects = tuple(one for one in plan.side_effects if namespace_of(one.tunable) not in kinds)
+    said = tuple(ItemOutcome(name, "already", "is gone with its namespace") for name in gone)
+    return msgspec.structs.replace(plan, changes=changes, side_effects=side_effects), said
 
 
 _ROLLBACK_SECONDS = 30.0
@@ -238,7 +253,9 @@ def _hand_over(store: Store, own: Record, journal: Journal, taken: LayerRollback
         for upper in taken.upper:
             store.write_script(upper.id, data_of(store.find_record(upper.id), records))
         cut_off = msgspec.structs.replace(own.plan, side_effects=taken.cut_off.side_effects)
-        store.write_script(own.id, rollback_data(cut_off, taken.cut_off.after, fingerprint=fingerprint))
+        store.write_script(
+            own.id, rollback_data(cut_off, taken.cut_off.after, fingerprint=fingerprint, origin=own.origin)
+        )
     except OSError as error:
         raise RefusedError(
             f"{store.directory}: the journal cannot be written: {error.strerror}",
@@ -261,7 +278,7 @@ def write_scripts(store: Store, changed: Record) -> None:
 
 def _of_this_boot(host: Host, record: Record) -> Plan:
     """The plan without side effects that each boot resets, where the host was booted since."""
-    if record.boot_id == boot_id_of(host):
+    if record.boot_id == origin_of(host).boot_id:
         return record.plan
     return msgspec.structs.replace(
         record.plan, side_effects=tuple(one for one in record.plan.side_effects if not one.resets)
@@ -269,9 +286,10 @@ def _of_this_boot(host: Host, record: Record) -> Plan:
 
 
 def recover_unfinished(
-    host: Host, store: Store, warn: Progress = lambda _: None
+    host: Host, store: Store, warn: Progress = lambda _: None, *, any_host: bool = False
 ) -> tuple[tuple[Record, tuple[ItemOutcome, ...]], ...]:
-    """Roll back every transaction that a crash, a kill or a power cut left unfinished; the caller holds the lock.
+    """Roll back every transaction of this place that a crash, a kill or a power cut left unfinished; the caller holds
+    the lock.
 
     One that a watchdog rolled back is among them, once: its outcome goes into the journal. A switch that was cut
     off once the new transaction was kept is finished. What a kill has left of a closed one is removed.
@@ -281,7 +299,13 @@ def recover_unfinished(
         if record.by_script:
             _take_down_note(host, record, store)
     unfinished = [record for record in store.readable_records() if record.is_unfinished or record.by_watchdog]
-    done = tuple((record, roll_back(host, record, store, warn=warn)) for record in reversed(unfinished))
+    done: list[tuple[Record, tuple[ItemOutcome, ...]]] = []
+    for record in reversed(unfinished):
+        place = find_elsewhere(host, record.id, record.plan, record.origin, any_host=any_host)
+        if place is not None:
+            warn(f"{record.id} was not finished, and {place.why}: {place.hint}")
+        else:
+            done.append((record, roll_back(host, record, store, warn=warn, any_host=any_host)))
     store.remove_leftovers(is_live=host.is_live)
     return (*done, *finish_switches(host, store, warn))
 

@@ -15,6 +15,7 @@ from advisor.importers.other_writer import OtherWriter
 from advisor.transaction.confirm import confirm_record
 from advisor.transaction.journal import Damaged, Record, Store, bottom_of, find_record, sequence_of
 from advisor.transaction.layer_ownership import files_of, values_of
+from advisor.transaction.origin import find_elsewhere
 from advisor.transaction.rollback import finish_switches, recover_unfinished, roll_back
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.verify import Drift, find_boot_drift, find_drift
@@ -118,6 +119,7 @@ def rollback_transactions(
     store: Store | None = None,
     warn: Callable[[str], None] = lambda _: None,
     permit: Callable[[], object] = lambda: None,
+    any_host: bool = False,
 ) -> tuple[tuple[Record, tuple[ItemOutcome, ...]], ...]:
     """Roll back one transaction, the last one, or all; unfinished ones come first in each case. ``warn`` is called with
     what could not be written meanwhile, ``permit`` under the lock, before anything else; what it raises ends the call.
@@ -139,11 +141,17 @@ def rollback_transactions(
         )
     with kept.hold_lock(may_be_read_only=True, stopped_for=STOPPED_SECONDS), interruptible():
         permit()
-        done = list(recover_unfinished(host, kept, warn))
+        done = list(recover_unfinished(host, kept, warn, any_host=any_host))
         bottom = bottom_of(kept.readable_records()) if everything else None
         for record in _choose_records(kept, identity, everything=everything, force=force, has_recovered=bool(done)):
+            place = find_elsewhere(host, record.id, record.plan, record.origin, any_host=any_host)
+            if place is not None and everything:
+                done.append((record, (ItemOutcome(record.id, "failed", place.why, place.hint),)))
+                continue
             before = {one.id for one, _ in done}
-            outcomes = roll_back(host, record, kept, force=force, warn=warn, unrecorded=before, bottom=bottom)
+            outcomes = roll_back(
+                host, record, kept, force=force, warn=warn, unrecorded=before, bottom=bottom, any_host=any_host
+            )
             done.append((record, outcomes))
         if not done:
             raise RefusedError("nothing to roll back: no transaction is active")

@@ -14,6 +14,7 @@ from advisor.transaction.appeared import classes_of, own_places, unreached_devic
 from advisor.transaction.journal import Record, sequence_of
 from advisor.transaction.layer_ownership import files_of, values_of
 from advisor.transaction.layers import overlaid_settings
+from advisor.transaction.origin import find_elsewhere
 from advisor.transaction.own_links import now_named, on_own_link
 from advisor.transaction.restore import file_content
 from advisor.tunables.link_mark import LostLink, link_of
@@ -32,8 +33,17 @@ class Drift(msgspec.Struct, frozen=True):
 def find_drift(host: Host, records: Iterable[Record]) -> tuple[Drift, ...]:
     """What drifted from the active transactions; where several set one tunable, or one line of a file, the last one
     counts."""
-    in_force = [record for record in records if record.is_active]
+    everywhere = [record for record in records if record.is_active]
     held: dict[object, Drift | None] = {}
+    in_force: list[Record] = []
+    for record in everywhere:
+        place = find_elsewhere(host, record.id, record.plan, record.origin)
+        if place is None:
+            in_force.append(record)
+            continue
+        why = f"cannot be read: the transaction {place.why}"
+        for change in values_of(record).values():
+            held[record.id, change.tunable] = Drift(record.id, change.tunable, change.after, None, why)
     for record in in_force:
         for name, change in values_of(record).items():
             # Two transactions can mean one link by two names, and two links by one.

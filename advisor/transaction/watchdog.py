@@ -475,7 +475,7 @@ def _is_in_the_hosts_namespaces() -> bool:
         return False
 
 
-_NAMESPACES = ("net", "mnt", "pid")
+_NAMESPACES = ("net", "mnt", "pid", "ipc")
 
 
 def _unit_escaped(text: str) -> str:

@@ -47,7 +47,7 @@ def state(tmp_path: Path) -> dict[str, str]:
     for profile in ("jumbo-frames", "socket-buffers-8m"):
         with (
             store.hold_lock(),
-            store.begin_journal(plan(change(), profiles=(profile,)), boot_id=None, version="0", data=None) as journal,
+            store.begin_journal(plan(change(), profiles=(profile,)), version="0", data=None) as journal,
         ):
             journal.write_entry(Applied(time.time(), {}))
     return {**os.environ, "ADVISOR_STATE_DIR": str(tmp_path / "state"), "PATH": f"{BIN}:{os.environ['PATH']}"}

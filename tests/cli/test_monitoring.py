@@ -58,7 +58,7 @@ def make_transaction(home: Path, *, value: str | None = None) -> Path:
     )
     made = plan(change(before="1", after=live if value is None else value), files=(file,))
     store = Store(str(home / "state"))
-    with store.hold_lock(), store.begin_journal(made, boot_id=None, version="0", data=None) as journal:
+    with store.hold_lock(), store.begin_journal(made, version="0", data=None) as journal:
         journal.write_entry(Applied(time.time(), {}))
         store.watchdog_of(store.read_records()[-1].id).close_files()
     return path

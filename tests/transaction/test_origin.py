@@ -1,0 +1,114 @@
+"""Whose transaction it is: of which network namespace, and of which machine. No way back writes to another one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import RefusedError
+from advisor.host.namespaces import entering_words
+from tests.schemas import judge
+from tests.transaction.system import apply_locked, build, plan_of, roll_back_locked, store_of
+from tests.transaction.test_script import run_script
+from tests.transaction.veth import ADVISOR, Veth, veth
+from tests.trees import listing
+from tests.waiting import until
+
+TTL = "net.ipv4.ip_default_ttl"
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
+
+
+class Two:
+    """Two namespaces with one store and one /etc, whose links have the same names and numbers."""
+
+    def __init__(self, blue: Veth) -> None:
+        self.blue, self.red = blue, Veth.__new__(Veth)
+        self.red.__dict__.update(blue.__dict__, name=f"{blue.name}red")
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[Two]:
+    with veth(tmp_path) as blue:
+        found = Two(blue)
+        subprocess.run(["ip", "netns", "add", found.red.name], check=True)
+        try:
+            found.red.ip("link add a0 type veth peer name b0")
+            blue.profile("aa", {f"sysctl:{TTL}": "70", "link:a0:txqueuelen": "777"})
+            yield found
+        finally:
+            subprocess.run(["ip", "netns", "delete", found.red.name], check=False)
+
+
+@NEEDS_ROOT
+def test_a_transaction_is_rolled_back_in_its_own_namespace_alone(two: Two) -> None:
+    blue, red = two.blue, two.red
+    files = blue.files()
+    blue.advisor("apply", "aa", "--yes", "--confirm-within", "0")
+    assert blue.files() == files, "what sets a namespace at boot is no file"
+    red.call("sysctl", "-qw", f"{TTL}=70")
+    script = str(blue.store / "transactions/0001/rollback.sh")
+    for words in ((ADVISOR, "rollback"), (ADVISOR, "rollback", "1"), ("sh", script)):
+        done = red.call(*words)
+        assert (done.returncode, f"ip netns exec {blue.name}" in done.said) == (3, True), done.said
+    assert red.call(ADVISOR, "rollback", "--all").returncode == 5
+    drift = {one["what"]: one["live"] for one in judge(red.advisor("verify", "--json", code=1))["drift"]}
+    assert drift == {f"sysctl:{TTL}": None, "link:a0:txqueuelen": None}
+    assert (blue.sysctl(TTL), red.sysctl(TTL)) == ("70", "70")
+    red.profile("cc", {f"sysctl:{TTL}": "71"})
+    assert f"ip netns exec {blue.name}" in red.advisor("apply", "cc", "--yes", code=3)
+    blue.advisor("rollback")
+    assert (blue.sysctl(TTL), red.sysctl(TTL)) == ("64", "70")
+
+
+@NEEDS_ROOT
+@pytest.mark.parametrize("words", [(ADVISOR, "rollback"), ("sh", "SCRIPT")], ids=["command", "script"])
+def test_values_that_went_with_their_namespace_are_not_written_elsewhere(two: Two, words: tuple[str, ...]) -> None:
+    blue, red = two.blue, two.red
+    blue.advisor("apply", "aa", "--yes", "--confirm-within", "0")
+    inode = os.stat(f"/run/netns/{blue.name}").st_ino
+    subprocess.run(["ip", "netns", "delete", blue.name], check=True)
+    # Its watchdog ends a second after it was closed.
+    until(lambda: entering_words("net", inode) is None)
+    red.call("sysctl", "-qw", f"{TTL}=70")
+    script = str(blue.store / "transactions/0001/rollback.sh")
+    done = red.call(*(script if word == "SCRIPT" else word for word in words))
+    assert (done.returncode, "gone with its namespace" in done.said) == (0, True), done.said
+    assert red.sysctl(TTL) == "70"
+    assert red.standings() == {"0001": "rolled-back"}
+
+
+@NEEDS_ROOT
+def test_a_store_of_another_machine_is_obeyed_only_when_asked_to(two: Two) -> None:
+    host = two.blue
+    host.advisor("apply", "aa", "--yes", "--confirm-within", "0")
+    (host.where / "etc/machine-id").write_text("f" * 32 + "\n")
+    assert "--any-host" in host.advisor("rollback", code=3)
+    host.profile("cc", {"sysctl:net.ipv4.tcp_fin_timeout": "31"})
+    assert "--any-host" in host.advisor("apply", "cc", "--yes", code=3)
+    assert "another machine" in host.advisor("status")
+    assert all(one["live"] is None for one in judge(host.advisor("verify", "--json", code=1))["drift"])
+    assert host.sysctl(TTL) == "70"
+    host.advisor("rollback", "--any-host")
+    assert host.sysctl(TTL) == "64"
+
+
+def test_a_clone_with_the_same_machine_id_is_another_machine(tmp_path: Path) -> None:
+    host, store = build(tmp_path), store_of(tmp_path)
+    mark = tmp_path / "root/sys/class/dmi/id/product_uuid"
+    mark.parent.mkdir(parents=True)
+    mark.write_text("4C4C4544-0035\n")
+    record = apply_locked(host, plan_of(host), store)
+    before = listing(tmp_path / "root")
+    mark.write_text("4C4C4544-0036\n")
+    with pytest.raises(RefusedError) as refused:
+        roll_back_locked(host, record, store)
+    assert "--any-host" in str(refused.value.hint)
+    done = run_script(store.script_path(record.id), tmp_path)
+    assert (done.returncode, "4c4c4544-0035" in done.stderr) == (3, True)
+    mark.write_text("4C4C4544-0035\n")
+    assert listing(tmp_path / "root") == before
+    assert {one.state for one in roll_back_locked(host, record, store)} == {"restored"}
