@@ -10,7 +10,9 @@ import msgspec
 from advisor.planning.records import Plan, plan_document
 from advisor.report.format import format_timestamp
 from advisor.report.layers import layers_document
+from advisor.shell.state_table import state_of_kept
 from advisor.transaction.journal import Record, Store
+from advisor.transaction.restore import kept_outcomes
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.status import RolledBack, Status, count_values
 from advisor.transaction.verify import Drift
@@ -145,10 +147,9 @@ def rollback_document(found: RolledBack) -> Document:
 
 
 def _rolled_back(record: Record, outcomes: Sequence[ItemOutcome]) -> Document:
-    is_back = all(one.is_back for one in outcomes)
     return {
         "id": record.id,
-        "state": "rolled-back" if is_back else "partly-rolled-back",
+        "state": state_of_kept(why for _, why in kept_outcomes(outcomes)),
         "profiles": list(record.plan.profiles),
         "outcomes": [msgspec.to_builtins(one) for one in outcomes],
     }

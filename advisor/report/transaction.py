@@ -32,7 +32,8 @@ _STATES: Mapping[State, tuple[str, Style]] = {
     "awaiting-confirmation": ("active, awaiting confirmation", "yellow"),
     "rolling-back": ("interrupted during rollback", "red"),
     "rolled-back": ("rolled back", ""),
-    "partly-rolled-back": ("partially rolled back", "yellow"),
+    "unfinished": ("not rolled back as a whole", "red"),
+    "kept-external": ("rolled back but for external changes", "yellow"),
 }
 
 
@@ -220,8 +221,8 @@ def _add_record(page: Page, record: Record, *, is_drifted: bool, is_held: bool) 
     if record.process is not None and record.is_unfinished:
         page.add(f"running, process {record.process}", indent=2)
     elif record.is_unfinished and not is_running:
-        page.add("to roll back:", indent=2)
-        page.command("advisor rollback", indent=4)
+        page.add("to go on:" if record.state == "unfinished" else "to roll back:", indent=2)
+        page.command(f"advisor rollback {record.id}", indent=4)
 
 
 def _seconds_left(seconds: float) -> str:
@@ -236,7 +237,7 @@ def _last_event(record: Record) -> str:
     if record.confirmed is not None and record.is_active:
         times = {"applied": format_time(record.ended), "confirmed": format_time(record.confirmed)}
         return "applied {applied}, confirmed {confirmed}".format(**times)
-    text = "rolled back {time}" if record.state.endswith("rolled-back") else "applied {time}"
+    text = "rolled back {time}" if record.state in ("rolled-back", "unfinished", "kept-external") else "applied {time}"
     return text.format(time=format_time(record.ended))
 
 
@@ -302,7 +303,12 @@ def _add_verdict(page: Page, status: Status) -> None:
         time_ = format_time(record.began)
         page.add(Span(text.format(transaction=record.id, time=time_, number=record.process), "yellow"))
     is_held = status.lock_holder is not None
-    interrupted = [] if is_held else [record.id for record in status.unfinished if record.process is None]
+    idle = [] if is_held else [record for record in status.unfinished if record.process is None]
+    interrupted = [record.id for record in idle if record.state != "unfinished"]
+    if len(idle) > len(interrupted):
+        names = listed([record.id for record in idle if record.state == "unfinished"])
+        page.add(Span("Not restored as a whole:", "red"), f" {names}. To go on:")
+        page.command("advisor rollback")
     if interrupted:
         names = listed(interrupted)
         text = "{transactions}: neither applied nor rolled back. To roll back:"

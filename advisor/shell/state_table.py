@@ -6,10 +6,12 @@ Templates read it as ``state_table``. The state of a transaction follows from th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
-State = Literal["applying", "applied", "awaiting-confirmation", "rolling-back", "rolled-back", "partly-rolled-back"]
+State = Literal[
+    "applying", "applied", "awaiting-confirmation", "rolling-back", "rolled-back", "unfinished", "kept-external"
+]
 
 OPEN_FILES: Mapping[str, str] = {
     "pending": "the transaction is open and unclaimed; who renames or removes this file decides how it ends",
@@ -66,9 +68,19 @@ STATE_AFTER: Mapping[str, State] = {
     "undoing": "rolling-back",
     "undone": "rolled-back",
 }
-"""Type of the last journal entry → state; ``undone`` that lists items as kept is `PARTIAL` instead."""
+"""Type of the last journal entry → state; `state_of_kept` says it of an ``undone`` that lists items as kept."""
 
-PARTIAL: State = "partly-rolled-back"
+FAILED = "failed"
+"""What begins the reason of an item that could not be restored, and is work left over."""
+
+
+def state_of_kept(reasons: Iterable[str]) -> State:
+    """The state of a transaction that was rolled back but for items with these reasons."""
+    listed = tuple(reasons)
+    if any(why.startswith(FAILED) for why in listed):
+        return "unfinished"
+    return "kept-external" if listed else "rolled-back"
+
 
 ALLOWED: Mapping[State, tuple[str, ...]] = {
     "applying": ("rollback",),
@@ -76,7 +88,8 @@ ALLOWED: Mapping[State, tuple[str, ...]] = {
     "awaiting-confirmation": ("confirm", "verify", "rollback"),
     "rolling-back": ("rollback",),
     "rolled-back": ("apply",),
-    "partly-rolled-back": ("apply", "rollback"),
+    "unfinished": ("rollback",),
+    "kept-external": ("apply", "rollback"),
 }
 """Commands that each state allows; ``apply`` is that of another plan."""
 
@@ -84,4 +97,7 @@ ACTIVE = tuple(state for state, commands in ALLOWED.items() if "verify" in comma
 """States in which the values of the transaction are set on the host."""
 
 UNFINISHED = tuple(state for state, commands in ALLOWED.items() if commands == ("rollback",))
-"""States of a transaction that was interrupted, unless its process still runs."""
+"""States of a transaction that is not at its end, unless its process still runs."""
+
+CUT_OFF = ("applying", "rolling-back")
+"""Those of one that was interrupted: files of a running transaction are there."""

@@ -187,14 +187,20 @@ def check_preconditions(host: Host, plan: Plan) -> None:
 
 
 def _refuse_other_places(host: Host, plan: Plan, store: Store) -> None:
-    """An id can be no layer on one of the same name in another namespace, nor any on those of another machine. Raises
-    RefusedError."""
+    """An id can be no layer on one of the same name in another namespace, nor one of what could not be restored,
+    nor any on those of another machine. Raises RefusedError."""
     own = {one.tunable for one in (*plan.changes, *plan.claims)} | {file.path for file in plan.files}
     for record in store.readable_records():
         if record.is_active or record.is_unfinished:
             place = find_elsewhere(host, record.id, record.plan, record.origin)
-            if place is not None and (place.is_machine or own & touched_items(record)):
+            shared = sorted(own & touched_items(record))
+            if place is not None and (place.is_machine or shared):
                 raise place.as_error(record.id)
+            if record.is_unfinished and shared:
+                raise RefusedError(
+                    f"{shared[0]}: transaction {record.id} could not restore it, and it is not as it was before that",
+                    hint=f"advisor rollback {record.id}",
+                )
 
 
 def _refuse_other_devices(host: Host, plan: Plan, store: Store) -> None:

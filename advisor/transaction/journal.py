@@ -35,14 +35,16 @@ from advisor.planning.records import NOWHERE, Origin, Plan
 from advisor.shell.rollback_script import script_text
 from advisor.shell.state_table import (
     ACTIVE,
+    CUT_OFF,
+    FAILED,
     LENGTH,
     LOCK_DIRECTORY,
     NOTE,
-    PARTIAL,
     SCRIPT_DATA,
     STATE_AFTER,
     UNFINISHED,
     State,
+    state_of_kept,
 )
 from advisor.transaction.lock_holder import (
     end_stopped_holders,
@@ -61,6 +63,7 @@ from advisor.transaction.reserved_space import (
 )
 from advisor.transaction.watchdog import TransactionFiles, Watchdog, boot_units, is_alive
 from advisor.transaction.watchdog import WatchdogOutcome as Watched
+from advisor.tunables.link_mark import link_of
 
 STATE_DIRECTORY = "/var/lib/advisor"
 MAX_JOURNAL_BYTES = 64 * 1024 * 1024
@@ -202,7 +205,7 @@ class Record(msgspec.Struct, frozen=True):
 
     @property
     def is_unfinished(self) -> bool:
-        """Interrupted between its first and its last entry, unless its process still runs."""
+        """Interrupted between its first and its last entry, unless its process still runs; or not restored whole."""
         return self.state in UNFINISHED
 
     @property
@@ -302,8 +305,8 @@ def replay_entries(identity: str, entries: tuple[Entry, ...]) -> Record | None:
         record = _apply_entry(record, entry)
     last = entries[-1]
     state = STATE_AFTER[str(last.__struct_config__.tag)]
-    if isinstance(last, Undone) and last.kept:
-        state = PARTIAL
+    if isinstance(last, Undone):
+        state = state_of_kept(why for _, why in last.kept)
     return msgspec.structs.replace(record, state=state)
 
 
@@ -328,8 +331,29 @@ def _apply_entry(record: Record, entry: Entry) -> Record:
         case Undoing(_, why):
             return change(record, why_undone=why)
         case Undone(when, kept, passed):
-            return change(record, ended=when, kept=kept, passed=passed)
+            first = (record.applied_plan or record.plan) if kept else record.applied_plan
+            return change(
+                record, ended=when, kept=kept, passed=passed, plan=_left_over(record.plan, kept), applied_plan=first
+            )
     return record
+
+
+def _left_over(plan: Plan, kept: Iterable[tuple[str, str]]) -> Plan:
+    """What of a plan a rollback has not restored, with the side effects that restoring it may have; all of it where an
+    item is none of the plan's."""
+    names = {name for name, _ in kept}
+    side_effects = {one.tunable for one in plan.side_effects}
+    if not names or names - side_effects - {one.tunable for one in plan.changes} - {file.path for file in plan.files}:
+        return plan
+    links = set(filter(None, map(link_of, names)))
+    return msgspec.structs.replace(
+        plan,
+        changes=tuple(one for one in plan.changes if one.tunable in names),
+        files=tuple(file for file in plan.files if file.path in names),
+        side_effects=tuple(
+            one for one in plan.side_effects if one.coupled or one.tunable in names or link_of(one.tunable) in links
+        ),
+    )
 
 
 def first_seen(records: Iterable[Record]) -> dict[str, str]:
@@ -366,7 +390,8 @@ def find_record(records: Iterable[Record], identity: str, damaged: Iterable[Dama
             raise broken.as_error
     listed = tuple(records)
     matching = [one for one in listed if sequence_of(identity) == sequence_of(one.id)]
-    named = [one for one in listed if one.is_active and identity in one.plan.profiles]
+    of_profile = [one for one in listed if identity in one.plan.profiles]
+    named = [one for one in of_profile if one.is_active] or [one for one in of_profile if one.is_unfinished]
     if not matching and len(named) > 1:
         ids = ", ".join(one.id for one in named)
         raise UsageError(f"{identity} is active more than once: {ids}", hint="name one of these ids")
@@ -397,7 +422,7 @@ def with_watchdog_files(record: Record, standing: TransactionFiles) -> Record:
     change = msgspec.structs.replace
     if standing.outcome is not None:
         kept = kept_items(record.plan, standing.outcome)
-        state: State = "partly-rolled-back" if standing.outcome.code else "rolled-back"
+        state = state_of_kept(why for _, why in kept)
         outcome = standing.outcome
         return change(
             record, state=state, ended=outcome.time, kept=kept, why_undone=outcome.why, pending=None, by_watchdog=True
@@ -448,7 +473,7 @@ def kept_items(plan: Plan, outcome: Watched) -> tuple[tuple[str, str], ...]:
             name = next((one for one in names if rest.startswith(one)), rest)
             kept.append((name, f"{word}: {rest.removeprefix(name).lstrip(': ')}".rstrip(": ")))
     if outcome.code and not kept:
-        kept.append(("rollback.sh", f"ended with {outcome.code}: {' '.join(outcome.lines) or 'no message'}"))
+        kept.append(("rollback.sh", f"{FAILED}: ended with {outcome.code}: {' '.join(outcome.lines) or 'no message'}"))
     return tuple(kept)
 
 
@@ -799,7 +824,7 @@ class Store:
         standing = self.watchdog_of(name).read_state()
         # The files of a running transaction are there before it does anything, and until its journal says how it
         # ended: an unfinished journal without them cannot be right.
-        if record.is_unfinished and standing.open is None and standing.outcome is None:
+        if record.state in CUT_OFF and standing.open is None and standing.outcome is None:
             word = "applied" if record.state == "applying" else "rolled back"
             why = f"ends while the transaction is being {word}, and no file of a running transaction is there"
         else:

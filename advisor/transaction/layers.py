@@ -376,7 +376,7 @@ class _LayerPlanner:
         """An earlier rollback restored it."""
         record = self._record
         return record.state == "rolled-back" or (
-            record.state == "partly-rolled-back" and name not in {what for what, _ in record.kept}
+            record.state in ("unfinished", "kept-external") and name not in {what for what, _ in record.kept}
         )
 
     def _pass_item(self, name: str, upper: Record, words: str) -> None:

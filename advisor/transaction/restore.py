@@ -72,12 +72,14 @@ def restore_plan(
     bottom: Bottom | None = None,
     announced: Collection[str] | None = None,
     external: str | None = None,
+    reloads: bool = False,
     check: Callable[[], None] = lambda: None,
 ) -> tuple[ItemOutcome, ...]:
     """Files first, then live values, each in the reverse order of apply; then side effects.
 
     ``announced`` are the items that were begun, None for all; ``external`` is one that another process has set before
-    its step. ``check`` is called before each item and after the last one.
+    its step. With ``reloads`` files are loaded again though none is restored. ``check`` is called before each item and
+    after the last one.
     Raises TakenOverError, as that does.
     """
     check()
@@ -95,7 +97,7 @@ def restore_plan(
             continue
         outcomes.append(restore_file(host, file, force=force or file.path == force_one, is_begun=is_begun))
     restored_files = {one.what for one in outcomes if one.state == "restored"}
-    if restored_files:
+    if restored_files or reloads:
         outcomes += _reload_again(host, plan.files)
     own = on_own_links(host, plan)
     standing, coupled = read_side_effects(host, own.plan.side_effects), Coupled(host, own.plan)
@@ -152,7 +154,7 @@ def _lost_side_effects(plan: Plan, own: OwnLinks, after: Mapping[str, str]) -> l
 
 
 def kept_outcomes(outcomes: Iterable[ItemOutcome]) -> tuple[tuple[str, str], ...]:
-    return tuple((one.what, one.detail) for one in outcomes if not one.is_back)
+    return tuple((one.what, f"{one.state}: {one.detail}") for one in outcomes if not one.is_back)
 
 
 def _tried_again(host: Host, plan: Plan, outcomes: list[ItemOutcome]) -> list[ItemOutcome]:

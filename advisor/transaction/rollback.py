@@ -146,6 +146,7 @@ def roll_back(
                 taken=taken,
                 bottom=bottom,
                 announced=None if record.was_applied else set(record.announced),
+                reloads=record.state == "unfinished",
                 check=watchdog.check_ownership,
             )
         except TakenOverError as error:
@@ -156,6 +157,9 @@ def roll_back(
                 f"it can be written, run: advisor rollback {record.id}"
             )
         close_rolled_back(journal, watchdog, outcomes)
+    if not all(one.is_back for one in outcomes):
+        # What is left over alone: the rest may be another transaction's by then.
+        ignore_errors(lambda: store.write_script(record.id, data_of(store.find_record(record.id), records)))
     write_scripts(store, record)
     return (*outcomes, *went, *(still_active(record, records) if record.is_active else ()))
 
@@ -305,7 +309,12 @@ def recover_unfinished(
         if place is not None:
             warn(f"{record.id} was not finished, and {place.why}: {place.hint}")
         else:
-            done.append((record, roll_back(host, record, store, warn=warn, any_host=any_host)))
+            outcomes = roll_back(host, record, store, warn=warn, any_host=any_host)
+            again = store.find_record(record.id)
+            # What a watchdog could not restore is tried again, once that is in the journal.
+            if record.by_watchdog and again.is_unfinished:
+                outcomes = roll_back(host, again, store, warn=warn, any_host=any_host)
+            done.append((record, outcomes))
     store.remove_leftovers(is_live=host.is_live)
     return (*done, *finish_switches(host, store, warn))
 

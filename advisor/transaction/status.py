@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import msgspec
 
@@ -143,7 +143,8 @@ def rollback_transactions(
         permit()
         done = list(recover_unfinished(host, kept, warn, any_host=any_host))
         bottom = bottom_of(kept.readable_records()) if everything else None
-        for record in _choose_records(kept, identity, everything=everything, force=force, has_recovered=bool(done)):
+        recovered = {one.id for one, _ in done}
+        for record in _choose_records(kept, identity, everything=everything, force=force, recovered=recovered):
             place = find_elsewhere(host, record.id, record.plan, record.origin, any_host=any_host)
             if place is not None and everything:
                 done.append((record, (ItemOutcome(record.id, "failed", place.why, place.hint),)))
@@ -159,29 +160,31 @@ def rollback_transactions(
 
 
 def _choose_records(
-    store: Store, identity: str | None, *, everything: bool, force: bool, has_recovered: bool
+    store: Store, identity: str | None, *, everything: bool, force: bool, recovered: Collection[str]
 ) -> tuple[Record, ...]:
     if identity:
         named = [record for record in store.readable_records() if identity in record.plan.profiles]
-        if named and not has_recovered and not any(record.is_active for record in named):
+        if named and not any(record.is_active for record in named):
+            if recovered:
+                return ()
             raise RefusedError(f"nothing to roll back: no transaction of {identity} is active")
         record = store.find_record(identity)
+        if record.id in recovered or (recovered and record.state == "rolled-back"):
+            return ()
         if record.state != "rolled-back":
             return (record,)
-        if has_recovered:
-            return ()
         raise RefusedError(f"nothing to roll back: {record.id} is already rolled back")
     in_force = [
         record
         for record in reversed(store.readable_records())
-        if record.is_active or (force and record.state == "partly-rolled-back")
+        if record.is_active or (force and record.state in ("kept-external", "unfinished"))
     ]
     if everything:
         return tuple(in_force)
-    if not in_force and not has_recovered and store.read_records():
+    if not in_force and not recovered and store.read_records():
         raise RefusedError("nothing to roll back: no transaction is active")
     # The last one was the interrupted transaction, which is rolled back.
-    return () if has_recovered else tuple(in_force[:1])
+    return () if recovered else tuple(in_force[:1])
 
 
 class ConfirmResult(msgspec.Struct, frozen=True):

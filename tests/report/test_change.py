@@ -309,7 +309,7 @@ def test_the_pages_of_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         record(one, "0001", "applied"),
         *(record(one, f"{number:04d}", "rolled-back", why_undone="trial") for number in range(2, 10)),
         record(one, "0010", "awaiting-confirmation", seconds_left=42.0),
-        record(one, "0011", "partly-rolled-back", why_undone="no space", kept=(("sysctl:vm.swappiness", "is 30"),)),
+        record(one, "0011", "unfinished", why_undone="no space", kept=(("sysctl:vm.swappiness", "is 30"),)),
     )
     states = {
         "none": Status((), ()),

@@ -18,9 +18,10 @@ from advisor.host import Host, Step, WriteFile
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Record, Store
 from advisor.transaction.rollback import recover_unfinished, roll_back
-from advisor.transaction.status import verify_transactions
+from advisor.transaction.status import rollback_transactions, verify_transactions
 from advisor.transaction.verify import find_drift
-from tests.transaction.system import TARGETS, apply_locked, build, plan_of, roll_back_locked, store_of
+from tests.transaction.system import TARGETS, apply_locked, build, plan_of, plan_of_values, roll_back_locked, store_of
+from tests.transaction.test_script import run_script
 from tests.trees import listing
 
 ALL = range(len(TARGETS))
@@ -176,7 +177,7 @@ def test_what_somebody_else_set_since_is_kept_unless_forced(where: Path) -> None
     outcomes = {one.what: one for one in roll_back_locked(host, record, store)}
     assert {what for what, one in outcomes.items() if one.state == "kept"} == set(drift)
     assert (where / "root/proc/sys/net/core/rmem_max").read_text() == "777\n"
-    assert store.find_record(record.id).state == "partly-rolled-back"
+    assert store.find_record(record.id).state == "kept-external"
     forced = {one.what: one for one in roll_back_locked(host, store.find_record(record.id), store, force=True)}
     assert forced["sysctl:net.core.rmem_max"].detail.startswith("777 → "), "what was overwritten is reported"
     assert listing(where / "root") == before
@@ -278,3 +279,38 @@ def test_an_interrupt_that_the_kernel_manages_is_left_and_no_failure(where: Path
     assert (record.state, find_drift(host, store.read_records())) == ("applied", ())
     assert all(one.is_back for one in roll_back_locked(host, record, store))
     assert listing(where / "root") == before
+
+
+@pytest.mark.parametrize("way", ["none", "id", "profile", "all", "apply", "script"])
+def test_a_rollback_that_left_work_over_goes_on(where: Path, way: str) -> None:
+    host = build(where)
+    before = listing(where / "root")
+    record, store = applied(where, host)
+    place = where / "root/proc/sys/net/core/rmem_max"
+    # A directory in its place: nothing can be written there.
+    place.unlink()
+    place.mkdir()
+    outcomes = {one.what: one.state for one in roll_back_locked(host, record, store)}
+    assert {name for name, state in outcomes.items() if state == "failed"} == {"sysctl:net.core.rmem_max"}
+    left = store.find_record(record.id)
+    assert (left.state, left.is_unfinished) == ("unfinished", True)
+    assert [one.tunable for one in left.plan.changes] == ["sysctl:net.core.rmem_max"]
+    assert not verify_transactions(host, None, store).is_as_set
+    place.rmdir()
+    place.write_text("8388608\n")
+    if way == "script":
+        assert run_script(store.script_path(record.id), where).returncode == 0
+    elif way == "apply":
+        with store.hold_lock():
+            # It is not taken for the original.
+            with pytest.raises(RefusedError) as refused:
+                apply_plan(host, plan_of_values(host, {"sysctl:net.core.rmem_max": "9999999"}), store)
+            assert record.id in str(refused.value.hint)
+            recover_unfinished(host, store)
+    else:
+        named = {"none": None, "id": "1", "profile": "test", "all": None}[way]
+        done = rollback_transactions(host, named, everything=way == "all", force=False, store=store)
+        assert [one.state for _, outcomes in done for one in outcomes] == ["restored"]
+    assert listing(where / "root") == before
+    # A script that works on a tree notes nothing in a store beside it.
+    assert store.find_record(record.id).state == ("unfinished" if way == "script" else "rolled-back")

@@ -25,7 +25,8 @@ _STATES: Mapping[State, HostState] = {
     "applied": "applied",
     "awaiting-confirmation": "awaiting-confirmation",
     "rolled-back": "rolled-back",
-    "partly-rolled-back": "unknown",
+    "unfinished": "unknown",
+    "kept-external": "unknown",
 }
 
 
@@ -74,7 +75,7 @@ def find_result(captured: CapturedHost, sought: Sought) -> Result:
 
 
 def _describe_record(record: Record) -> str:
-    if record.state == "partly-rolled-back":
+    if record.state in ("unfinished", "kept-external"):
         return "; ".join(f"{what} is not as before: {why}" for what, why in record.kept)
     return f"rolled back: {record.why_undone}" if record.state == "rolled-back" and record.why_undone else ""
 

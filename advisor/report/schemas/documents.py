@@ -38,6 +38,7 @@ from advisor.report.schemas.records import Fields, fields_of, record
 from advisor.rules.finding import Finding, Severity
 from advisor.rules.locality_score import Locality
 from advisor.rules.workload import DeclaredWorkload
+from advisor.shell.state_table import State
 from advisor.sizing.records import Sizing
 from advisor.transaction.journal import Damaged
 from advisor.transaction.side_effects import ItemOutcome
@@ -205,7 +206,6 @@ _SHORT_CHANGE = record(
     "ShortChange", [("tunable", str), ("before", str), ("after", str), ("persist", str | None)], "A change in short."
 )
 _KEPT = record("Kept", [("what", str), ("reason", str)], "What is not as it was before, and why.")
-_STATE = Literal["applying", "applied", "awaiting-confirmation", "rolling-back", "rolled-back", "partly-rolled-back"]
 _CLAIM = record("Claim", [("tunable", str), ("after", str)], "A value that is there already and is held as well.")
 _PASSED = record("Passed", [("what", str), ("to", str)], "What an upper layer holds when a lower one is rolled back.")
 _LAYER = record("Layer", [("id", str), ("profile", str), ("after", str)])
@@ -218,7 +218,7 @@ _ENTRY = record(
     "Transaction",
     [
         ("id", str),
-        ("state", _STATE),
+        ("state", State),
         ("in_force", bool),
         ("unfinished", bool),
         ("process", int | None),
@@ -247,7 +247,7 @@ _UNDONE = record(
     "RolledBack",
     [
         ("id", str),
-        ("state", Literal["rolled-back", "partly-rolled-back"]),
+        ("state", Literal["rolled-back", "unfinished", "kept-external"]),
         ("profiles", tuple[str, ...]),
         ("outcomes", tuple[ItemOutcome, ...]),
     ],
@@ -271,7 +271,7 @@ ERROR_DOCUMENT = record("ErrorDocument", [("error", _ERROR)])
 
 _PLAN = record("PlanDocument", [("schema", str), *_PLANNED], "As of advisor plan --json.")
 _FIXED = record("FixedFinding", [("id", str), ("severity", Severity), ("title", str)], "A finding that is fixed.")
-_FIX_APPLIED = record("FixTransaction", [("id", str), ("state", _STATE)], "The transaction of the plan.")
+_FIX_APPLIED = record("FixTransaction", [("id", str), ("state", State)], "The transaction of the plan.")
 _CHANGED = record(
     "ChangedFinding",
     [("id", str), ("severity", Severity), ("title", str), ("evidence", dict[str, Any])],
@@ -290,7 +290,7 @@ _RANKED = record("RankedFinding", [("rule", str), ("severity", Severity)])
 _NAMED_CAUSE = record("NamedCause", [("cause", str), ("resource", str), ("share", float)])
 _NAMED_TRANSACTION = record(
     "NamedTransaction",
-    [("transaction", str), ("state", _STATE), ("active", bool), ("fingerprint", Annotated[str, _FINGERPRINT])],
+    [("transaction", str), ("state", State), ("active", bool), ("fingerprint", Annotated[str, _FINGERPRINT])],
 )
 _AGENT_WORDS = record(
     "AgentWords",
@@ -317,7 +317,7 @@ _AGENT_WORDS = record(
         ("drifted", int, 0),
         ("matches", bool, False),
         ("transaction", str | None, None),
-        ("state", Literal["unchanged"] | _STATE, "unchanged"),
+        ("state", Literal["unchanged"] | State, "unchanged"),
         ("rolled_back", tuple[str, ...], ()),
         ("partly_rolled_back", tuple[str, ...], ()),
     ],
@@ -369,7 +369,7 @@ DOCUMENTS: dict[str, Fields] = {
     ],
     "advisor.transaction/1": [
         ("id", str | None),
-        ("state", Literal["unchanged"] | _STATE),
+        ("state", Literal["unchanged"] | State),
         ("deadline", str | None),
         ("dry_run", bool),
         ("cannot_apply", str | None),
