@@ -31,6 +31,12 @@ def run_program() -> NoReturn:
     The process ends as soon as everything is printed and what is registered for the end has run: the interpreter's own
     end, which frees each module, takes a tenth of a scan.
     """
+    # Where a stream was closed before the start, the next file that is opened would be taken for it.
+    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(opened, True)
+    os.close(opened)
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - until the end
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     try:
         main()
     except SystemExit as ended:

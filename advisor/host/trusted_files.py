@@ -38,6 +38,9 @@ def check_own_directory(path: str) -> None:
     """Raises RefusedError for a directory that others can write to, or that is none; OSError where it is not there."""
     status = os.lstat(path)
     if not stat.S_ISDIR(status.st_mode):
+        if stat.S_ISLNK(status.st_mode):
+            hint = f"name the directory itself: ADVISOR_STATE_DIR={_quote_path(os.path.realpath(path))}"
+            raise RefusedError(f"{path}: a symbolic link, which is not followed here", hint=hint)
         is_named = named_directory() is not None or stat.S_ISCHR(status.st_mode)
         raise RefusedError(
             f"{path}: not a directory that only its owner can write to",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import fcntl
 import os
+import stat
 
 from advisor.host.device_identity import located
 from advisor.host.machine import Host
@@ -60,8 +61,12 @@ def file_obstacle(host: Host, path: str) -> str | None:
     """Why a configuration file could not be replaced or made, as `step_obstacle`."""
     if not host.is_live:
         return None
+    if why := other_names(path):
+        return why
     directory = os.path.dirname(path)
     while not os.path.isdir(directory):
+        if os.path.islink(directory):
+            return f"{directory} is a symbolic link that leads to no directory"
         directory = os.path.dirname(directory)
     for place in (path, directory):
         fixed = _fixed_flag(place)
@@ -71,6 +76,17 @@ def file_obstacle(host: Host, path: str) -> str | None:
         return why
     # Another user than root asks what root could do.
     return None if not host.is_root or os.access(directory, os.W_OK) else _NOT_ALLOWED
+
+
+def other_names(place: str) -> str | None:
+    """Why a file of this machine is not replaced, as a file that takes its place would leave its other names behind;
+    None where it has none, or is not there."""
+    try:
+        status = os.lstat(place)
+    except OSError:
+        return None
+    is_linked = stat.S_ISREG(status.st_mode) and status.st_nlink > 1
+    return f"it has {status.st_nlink} names (hard links), and only this one would change" if is_linked else None
 
 
 def _in_own_network() -> bool:

@@ -329,7 +329,6 @@ def quote_data(data: bytes) -> str:
 
 def _render_script(**context: object) -> str:
     known = {**forms_context(None), "links": True, "has_links": True, "data_kind": KIND}
-    known["first_namespaces"] = INITIAL
     known["rules_header"] = RULES_HEADER.decode("ascii").rstrip("\n")
     return render_shell("rollback.sh.j2", {**known, **context})
 
@@ -348,6 +347,7 @@ def forms_context(probes: Collection[Probe] | None, steps: Collection[Step] = ()
         "forms": sorted(found),
         "reductions": sorted(found & FORMS.keys()),
         "data_format": FORMAT,
+        "first_namespaces": INITIAL,
         "qdisc_handles": QDISC_HANDLES,
         "device_attributes": ATTRIBUTES,
         "device_places": PLACES,

@@ -17,6 +17,7 @@ from advisor.host import Host, Missing, Probe, PutFile, ReadFile, observe
 from advisor.host.device_identity import located
 from advisor.host.signals import Interrupted
 from advisor.host.text_words import or_empty
+from advisor.host.writability import other_names
 from advisor.planning.records import Change, Plan
 from advisor.shell.rollback_script import rollback_data
 from advisor.transaction.confirm import settle_claims
@@ -180,6 +181,8 @@ def check_preconditions(host: Host, plan: Plan) -> None:
             raise RefusedError(f"{file.path}: cannot be read: {content.why}", hint=_READ_AGAIN)
         if content != file.before:
             raise RefusedError(f"{file.path}: changed since the plan was made", hint="plan again")
+        if linked := other_names(host.locate(file.path)):
+            raise RefusedError(f"{file.path}: {linked}", hint="or use --runtime-only")
         # Asked for before the first live value is touched; a disk that fills up later makes the transaction roll back.
         parent = (file.new_directories or (file.path,))[-1].rpartition("/")[0] or "/"
         if not os.access(host.locate(f"{parent.rstrip('/')}/x").rpartition("/")[0] or "/", os.W_OK):

@@ -64,6 +64,7 @@ from advisor.transaction.reserved_space import (
 from advisor.transaction.watchdog import TransactionFiles, Watchdog, boot_units, is_alive
 from advisor.transaction.watchdog import WatchdogOutcome as Watched
 from advisor.tunables.link_mark import link_of
+from advisor.version import __version__
 
 STATE_DIRECTORY = "/var/lib/advisor"
 MAX_JOURNAL_BYTES = 64 * 1024 * 1024
@@ -234,7 +235,9 @@ def decode_journal(data: bytes, where: str) -> tuple[Entry, ...]:
     for number, line in enumerate(lines, 1):
         entry = _decode_line(line)
         if entry is None:
-            raise InvalidInputError(f"{where}: line {number}: damaged")
+            newer = _is_whole(line) and (version := _version_in(lines[0])) not in (None, __version__)
+            why = f"is of advisor {version}, and this one cannot read it" if newer else "damaged"
+            raise InvalidInputError(f"{where}: line {number}: {why}")
         is_repeated = number > 1 and line == lines[number - 2] and not isinstance(entry, Undoing | Confirmed)
         if is_repeated or not order.accepts_entry(entry):
             raise InvalidInputError(f"{where}: line {number}: damaged (out of order)")
@@ -281,12 +284,23 @@ class _Order:
                 return phase != "new"
 
 
-def _decode_line(line: bytes) -> Entry | None:
+def _is_whole(line: bytes) -> bool:
+    """Whether a line is as it was written, by its checksum."""
     checksum, _, body = line.partition(b" ")
-    if not re.fullmatch(rb"[0-9a-f]{8}", checksum) or int(checksum, 16) != zlib.crc32(body):
+    return re.fullmatch(rb"[0-9a-f]{8}", checksum) is not None and int(checksum, 16) == zlib.crc32(body)
+
+
+def _version_in(line: bytes) -> str | None:
+    """The version of advisor that began a journal, by its first line."""
+    found = re.search(rb'"version":"([0-9A-Za-z.+-]{1,40})"', line) if _is_whole(line) else None
+    return None if found is None else found[1].decode()
+
+
+def _decode_line(line: bytes) -> Entry | None:
+    if not _is_whole(line):
         return None
     try:
-        return _DECODER.decode(body)
+        return _DECODER.decode(line.partition(b" ")[2])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
@@ -331,9 +345,9 @@ def _apply_entry(record: Record, entry: Entry) -> Record:
         case Undoing(_, why):
             return change(record, why_undone=why)
         case Undone(when, kept, passed):
-            first = (record.applied_plan or record.plan) if kept else record.applied_plan
+            whole = (record.applied_plan or record.plan) if kept else record.applied_plan
             return change(
-                record, ended=when, kept=kept, passed=passed, plan=_left_over(record.plan, kept), applied_plan=first
+                record, ended=when, kept=kept, passed=passed, plan=_left_over(record.plan, kept), applied_plan=whole
             )
     return record
 

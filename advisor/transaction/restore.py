@@ -15,6 +15,7 @@ from advisor.errors import CommandError, NotRestoredError
 from advisor.host import Host, Missing, Probe, ReadFile, observe
 from advisor.host.irq_identity import is_gone_since_boot, is_interrupt
 from advisor.host.text_words import or_empty
+from advisor.host.writability import other_names
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.shell.rollback_script import commands_by_hand, hand_command, queue_file
 from advisor.transaction.appeared import list_reached, own_places, restore_early, restore_reached
@@ -186,6 +187,8 @@ def restore_file(host: Host, file: FileChange, *, force: bool, is_begun: bool = 
         return _remove_rules(host, file, live, force=force)
     if live != file.after and not force:
         return ItemOutcome(file.path, "kept", "modified externally", by_hand)
+    if file.before is not None and (why := other_names(host.locate(file.path))):
+        return ItemOutcome(file.path, "kept", why, by_hand)
     try:
         host.do(file.undo)
     except CommandError as error:

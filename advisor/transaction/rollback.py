@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
 from advisor.errors import AdvisorError, NotRestoredError, RefusedError, RestoredError
+from advisor.facts.writers import is_as_said, last_write, read_boot_settings
 from advisor.host import Host
 from advisor.planning.records import Plan
 from advisor.shell.rollback_script import rollback_data
@@ -161,7 +162,22 @@ def roll_back(
         # What is left over alone: the rest may be another transaction's by then.
         ignore_errors(lambda: store.write_script(record.id, data_of(store.find_record(record.id), records)))
     write_scripts(store, record)
-    return (*outcomes, *went, *(still_active(record, records) if record.is_active else ()))
+    return (
+        *_set_again_at_boot(host, record.plan, outcomes),
+        *went,
+        *(still_active(record, records) if record.is_active else ()),
+    )
+
+
+def _set_again_at_boot(host: Host, plan: Plan, outcomes: Iterable[ItemOutcome]) -> Iterator[ItemOutcome]:
+    """The outcomes, which say of a restored value that a file of somebody else gives it another one at boot."""
+    names = {one.tunable: one.before for one in plan.changes if one.persist is not None}
+    found = read_boot_settings(host, names) if names else None
+    for one in outcomes:
+        write = last_write(found, one.what) if found and one.state == "restored" and one.what in names else None
+        if write is not None and write.value is not None and not is_as_said(one.what, names[one.what], write.value):
+            one = msgspec.structs.replace(one, detail=f"{one.detail}; at the next boot: {write.sentence}")
+        yield one
 
 
 def _without_gone(plan: Plan, kinds: Collection[str]) -> tuple[Plan, tuple[ItemOutcome, ...]]:

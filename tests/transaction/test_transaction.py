@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -314,3 +315,49 @@ def test_a_rollback_that_left_work_over_goes_on(where: Path, way: str) -> None:
     assert listing(where / "root") == before
     # A script that works on a tree notes nothing in a store beside it.
     assert store.find_record(record.id).state == ("unfinished" if way == "script" else "rolled-back")
+
+
+def test_a_file_with_two_names_is_not_split(where: Path) -> None:
+    host, other = build(where), where / "other"
+    os.link(where / "root/etc/llttab", other)
+    with pytest.raises(RefusedError) as refused:
+        apply_locked(host, plan_of(host), store_of(where))
+    assert "2 names" in refused.value.message
+    other.unlink()
+    before = listing(where / "root")
+    record, store = apply_locked(host, plan_of(host), store_of(where)), store_of(where)
+    os.link(where / "root/etc/llttab", other)
+    done = run_script(store.script_path(record.id), where)
+    (kept,) = [line for line in done.stdout.splitlines() if line.startswith("kept")]
+    assert (done.returncode, "/etc/llttab" in kept) == (5, True)
+    kept_now = {one.what: one.state for one in roll_back_locked(host, record, store) if not one.is_back}
+    assert kept_now["/etc/llttab"] == "kept"
+    other.unlink()
+    roll_back_locked(host, store.find_record(record.id), store, force=True)
+    assert listing(where / "root") == before
+
+
+def test_a_journal_of_a_newer_version_is_named_so(where: Path) -> None:
+    host = build(where)
+    record, store = applied(where, host)
+    path = store.script_path(record.id).with_name("journal")
+    first, *lines = path.read_bytes().splitlines(keepends=True)
+    body = first[9:-1].replace(b'"version":"', b'"version":"9', 1)
+    entry = b'{"type":"foreseen","time":1.0}'
+    path.write_bytes(
+        b"%08x %s\n" % (zlib.crc32(body), body) + b"".join(lines) + b"%08x %s\n" % (zlib.crc32(entry), entry)
+    )
+    path.with_name("length").unlink(missing_ok=True)
+    ((), (newer,)) = store.survey_records()
+    assert "is of advisor 9" in newer.message
+    assert newer.script is not None
+    assert run_script(Path(newer.script), where).returncode in (0, 5)
+
+
+def test_a_rollback_says_that_somebody_elses_file_sets_the_value_again(where: Path) -> None:
+    host = build(where)
+    record, store = applied(where, host)
+    own = where / "root/etc/sysctl.d/99-site.conf"
+    own.write_text("net.core.rmem_max = 8388608\n")
+    outcomes = {one.what: one.detail for one in roll_back_locked(host, record, store)}
+    assert str(own).removeprefix(str(where / "root")) in outcomes["sysctl:net.core.rmem_max"]
