@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, TypeVar, cast
 import msgspec
 
 from advisor.errors import InvalidInputError
-from advisor.facts.redaction import without_secrets
+from advisor.facts.redaction import without_credentials, without_secrets
 from advisor.host import Completed, FileSource, Host, MemoryFiles, Missing, NoCommands, RecordedCommands
 from advisor.host.commands import DEADLINE_SECONDS, MeteredCommands
 from advisor.host.ethtool import Answer
@@ -193,6 +193,9 @@ class _RecordingHost(Host):
         self, argv: Sequence[str], *, timeout: float = DEADLINE_SECONDS, stdin: str | None = None
     ) -> Completed | Missing:
         answer = self._host.run(argv, timeout=timeout, stdin=stdin)
+        if isinstance(answer, Completed):
+            clean = without_credentials(answer.stdout.encode("utf-8", "surrogateescape"))
+            answer = msgspec.structs.replace(answer, stdout=clean.decode("utf-8", "surrogateescape"))
         self.answers[tuple(argv)] = answer
         return answer
 
