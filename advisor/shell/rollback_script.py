@@ -231,9 +231,9 @@ def rollback_records(
     records.append(("group", " ".join(str(number) for _, number in group)))
     for kind in ("net", "ipc"):
         inside = [str(number) for number, (name, _) in enumerate(names, 1) if namespace_of(name) == kind]
-        inode = (plan.namespace or {}).get(kind, "")
+        inode = str((plan.namespace or {}).get(kind, ""))
         if inside:
-            records.append(("namespace", kind, str(inode), origin.boot_id or "", f" {' '.join(inside)} "))
+            records.append(("namespace", kind, inode, (inode and origin.boot_id) or "", f" {' '.join(inside)} "))
     for file in files:
         sizes = f"{len(file.before or b'')} {len(file.after)}"
         existed, owner = "no" if file.before is None else "yes", f"{file.uid}:{file.gid}"

@@ -81,7 +81,7 @@ def test_a_journal_that_others_could_have_written_is_not_read(forge: Forge, tmp_
 @pytest.mark.parametrize("forge", [*FORGED.values()][:3], ids=[*FORGED][:3])
 def test_a_directory_that_others_could_write_to_is_not_used(forge: Forge, name: str, tmp_path: Path) -> None:
     forge(tmp_path / name)
-    with pytest.raises(RefusedError, match="not a directory that only its owner can write to") as caught:
+    with pytest.raises(RefusedError, match=r"only its owner can write to|symbolic link") as caught:
         store_of(tmp_path).read_records()
     with pytest.raises(RefusedError), store_of(tmp_path).hold_lock():
         store_of(tmp_path).read_records()

@@ -22,7 +22,7 @@ from advisor.transaction.rollback import recover_unfinished, roll_back
 from advisor.transaction.status import rollback_transactions, verify_transactions
 from advisor.transaction.verify import find_drift
 from tests.transaction.system import TARGETS, apply_locked, build, plan_of, plan_of_values, roll_back_locked, store_of
-from tests.transaction.test_script import run_script
+from tests.transaction.test_script import reload_stand_in, run_script
 from tests.trees import listing
 
 ALL = range(len(TARGETS))
@@ -328,6 +328,7 @@ def test_a_file_with_two_names_is_not_split(where: Path) -> None:
     record, store = apply_locked(host, plan_of(host), store_of(where)), store_of(where)
     os.link(where / "root/etc/llttab", other)
     done = run_script(store.script_path(record.id), where)
+    reload_stand_in(where)
     (kept,) = [line for line in done.stdout.splitlines() if line.startswith("kept")]
     assert (done.returncode, "/etc/llttab" in kept) == (5, True)
     kept_now = {one.what: one.state for one in roll_back_locked(host, record, store) if not one.is_back}
