@@ -67,9 +67,9 @@ class Array(msgspec.Struct, frozen=True):
     """
 
     name: str
-    manager: Literal["md", "lvm", "dm-multipath", "controller", "dm", "vxvm"]
+    manager: Literal["md", "lvm", "dm-multipath", "controller", "dm", "vxvm", "drbd", "bcache", "zfs"]
     """``dm``: a striped, mirrored or RAID mapping that is not LVM's (dmraid, plain dmsetup). ``vxvm``: a volume of
-    Veritas Volume Manager."""
+    Veritas Volume Manager. ``zfs``: a pool, or a block device of one (a zvol)."""
     device: str
     level: str | None
     chunk_bytes: int | None

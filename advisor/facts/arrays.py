@@ -1,4 +1,4 @@
-"""Arrays: md, LVM and dm-multipath, their geometry, members and health.
+"""Arrays: md, LVM, dm-multipath and what other drivers make of devices; their geometry, members and health.
 
 Hardware RAID controllers are not seen here: their volumes are disks to the kernel.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -19,10 +19,14 @@ from advisor.facts.dm import DmDevice
 from advisor.facts.dm_text import ArrayShape, TableGroup, multipath_groups, path_states
 from advisor.facts.md_sources import read_md
 from advisor.facts.multipath_text import MultipathMap
-from advisor.facts.segments import structure_of_targets
+from advisor.facts.rare_subjects import STACKED
+from advisor.facts.segments import Structures
 from advisor.facts.storage import Storage, read_storage
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, is_count
+
+if TYPE_CHECKING:
+    from advisor.facts.zfs import ZfsPool
 
 __all__ = ["Array", "read_arrays"]
 
@@ -37,20 +41,27 @@ QUEUE_ATTRIBUTES = (
 )
 _AFTER_MD = frozenset("0123456789_")
 _COUNTED = frozenset({"round-robin", "queue-length", "service-time", "historical-service-time"})
-_ORDER = ("md", "lvm", "dm-multipath", "dm", "controller")
+_ORDER = ("md", "lvm", "dm-multipath", "dm", "controller", "drbd", "bcache", "zfs")
 
 
-def read_arrays(host: Host, disks: tuple[Disk, ...], unknown: Unknowns) -> tuple[Array, ...]:
+def read_arrays(
+    host: Host, disks: tuple[Disk, ...], unknown: Unknowns, pools: tuple[ZfsPool, ...] = ()
+) -> tuple[Array, ...]:
     """Arrays by manager and name. One of which some attribute cannot be read is listed all the same."""
     listed = host.names("/sys/block")
     found_md = read_md(host, [name for name in listed if name.startswith("md") and name[2:3] in _AFTER_MD], unknown)
     found_dm = dm.read_dm(host, [name for name in listed if name.startswith("dm-")], unknown)
-    reader = _Reader(host, read_storage(host, disks, found_md, found_dm), unknown)
+    others = [name for name in listed if name.startswith(STACKED)]
+    reader = _Reader(host, read_storage(host, disks, found_md, found_dm, others), unknown)
     arrays = [reader.md(one) for one in found_md]
     arrays += [reader.mapped(one) for one in found_dm if one.role in ("lvm", "dm")]
     arrays += [reader.multipath(one) for one in found_dm if one.role == "multipath"]
     if not found_dm and not host.is_live:
         arrays += recorded.volumes(host) + recorded.maps(host, unknown)
+    if others or pools:
+        from advisor.facts.stacked import read_stacked
+
+        arrays += read_stacked(host, others, reader.storage, pools, unknown)
     return tuple(sorted(arrays, key=lambda one: (_ORDER.index(one.manager), natural(one.name))))
 
 
@@ -62,6 +73,7 @@ class _Reader:
         self.storage = storage
         self.unknown = unknown
         self.names = BlockNames(host)
+        self.structures = Structures(storage.by_mapped, self.names.by_number)
 
     def _read_queue_attributes(self, device: str, fact: str) -> dict[str, str]:
         return read_queue(self.host, device, QUEUE_ATTRIBUTES, fact, self.unknown)
@@ -99,7 +111,7 @@ class _Reader:
             progress=health.progress_percent,
             serving=(health.expected, health.survives),
             detail=dict(health.detail) | ({"snapshots": "yes"} if carrier is not device else {}),
-            structure=structure_of_targets(device.title, carrier.targets or (), self.names.by_number),
+            structure=self.structures.find(device.title, carrier.targets or ()),
         )
 
     def _find_physical_volumes(self, number: str, own: frozenset[str]) -> tuple[str, ...]:

@@ -282,11 +282,16 @@ class BlockGraph:
         own: Relation = LEVELS[family].relation if family else "data"
         members: list[BlockNode] = []
         for one in part.members:
+            relation = one.relation or own if isinstance(one, ArrayPart) else own
+            if isinstance(one, ArrayPart) and one.relation and len(one.members) == 1:
+                one = one.members[0]
             if isinstance(one, ArrayPart):
                 node = self._of_part(one, array, idle, seen, known)
-                members.append(msgspec.structs.replace(node, relation=one.relation or own))
-            elif one not in idle:
-                members.append(msgspec.structs.replace(self._reuse_node(one, seen, known), relation=own))
+            elif one in idle:
+                continue
+            else:
+                node = self._reuse_node(one, seen, known)
+            members.append(msgspec.structs.replace(node, relation=relation))
         is_top = part is array.structure
         return BlockNode(
             name=array.name if is_top else f"{array.name} {part.name}",

@@ -1,6 +1,6 @@
 """Disks: what they are, their queue settings, where they sit, and what is mounted from them.
 
-Everything comes from ``/sys/block`` (kernel: Documentation/ABI/stable/sysfs-block). Arrays of md and device-mapper are
+Everything comes from ``/sys/block`` (kernel: Documentation/ABI/stable/sysfs-block). Devices that are made of others are
 in ``advisor.facts.arrays``; CD drives, floppies and RAM disks are left out, and so are loop, zram and network block
 devices that are not in use.
 """
@@ -61,13 +61,10 @@ KINDS = (
     ("pmem", "pmem"),
     ("ublkb", "ublk"),
     ("nullb", "null_blk"),
-    ("bcache", "bcache"),
-    ("drbd", "drbd"),
     ("cciss!", "cciss"),
     ("sd", "scsi"),
     ("vd", "virtio"),
     ("hd", "ide"),
-    ("zd", "zvol"),
 )
 # Objects of the kernel's transport classes (scsi_transport_*), of libata and of USB, as they stand in sysfs paths.
 _TRANSPORTS = (
@@ -79,9 +76,9 @@ _TRANSPORTS = (
     (r"/virtio\d+/", "virtio"),
     (r"/vmbus|/VMBUS:", "vmbus"),
 )
-_ONLY_IN_USE = frozenset({"loop", "zram", "nbd", "ublk", "null_blk", "drbd"})
+_ONLY_IN_USE = frozenset({"loop", "zram", "nbd", "ublk", "null_blk"})
 _NO_DISK = lazy_regex(
-    r"md([0-9]|_)|dm-[0-9]|Vx(VM|DMP)[0-9]|(sr|scd|fd|ram|mtdblock)[0-9]|mmcblk[0-9]+(boot[0-9]|rpmb)"
+    r"(md|bcache|drbd|zd)([0-9]|_)|dm-[0-9]|Vx(VM|DMP)[0-9]|(sr|scd|fd|ram|mtdblock)[0-9]|mmcblk[0-9]+(boot[0-9]|rpmb)"
 )
 FABRIC_ATTRIBUTES = {"transport": "device/transport", "queue_count": "device/queue_count", "sqsize": "device/sqsize"}
 _TPGS = ("none", "implicit", "explicit", "implicit and explicit")

@@ -115,8 +115,9 @@ def scan(host: Host, *, with_drives: bool | None = None, only_judged: bool = Fal
         from advisor.facts.tw_disks import with_disks
 
         controllers = with_disks(host, controllers, disks, unknown)
+    pools = _read_pools(host, unknown)
     arrays = (
-        *_read_kernel_arrays(host, disks, unknown),
+        *_read_kernel_arrays(host, disks, pools, unknown),
         *_read_volumes(host, disks, unknown),
         *controller_arrays(controllers, disks),
     )
@@ -154,7 +155,7 @@ def scan(host: Host, *, with_drives: bool | None = None, only_judged: bool = Fal
         accelerators=read_accelerators(host, unknown),
         fibre_channel=_read_fibre_channel(host),
         encrypted=_read_encrypted(host, unknown),
-        zfs_pools=_read_pools(host, unknown),
+        zfs_pools=pools,
         memory_modules=_read_modules(host, identity, unknown) if is_asked else (),
         software=_read_software(host, unknown),
         path_load=_read_path_load(host, arrays),
@@ -213,14 +214,16 @@ def _read_software(host: Host, unknown: Unknowns) -> StorageSoftware | None:
     return read_software(host, unknown)
 
 
-def _read_kernel_arrays(host: Host, disks: tuple[Disk, ...], unknown: Unknowns) -> tuple[Array, ...]:
-    is_named = any(name.startswith(("md", "dm-")) for name in host.names("/sys/block"))
+def _read_kernel_arrays(
+    host: Host, disks: tuple[Disk, ...], pools: tuple[ZfsPool, ...], unknown: Unknowns
+) -> tuple[Array, ...]:
+    is_named = bool(pools) or any(name.startswith(("md", "dm-", *signs.STACKED)) for name in host.names("/sys/block"))
     # In a capture the output of the arrays' tools may stand alone.
     if host.is_live and not is_named and _is_absent(host.read("/proc/mdstat")):
         return ()
     from advisor.facts.arrays import read_arrays
 
-    return read_arrays(host, disks, unknown)
+    return read_arrays(host, disks, unknown, pools)
 
 
 def _read_volumes(host: Host, disks: tuple[Disk, ...], unknown: Unknowns) -> tuple[Array, ...]:

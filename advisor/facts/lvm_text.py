@@ -20,7 +20,7 @@ LVS = (
     "--options=lv_name,vg_name,lv_attr,lv_size,segtype,stripes,data_stripes,stripe_size,chunk_size,devices",
 )
 _HIDDEN = lazy_regex(
-    r"_(?:rimage|rmeta|mimage)_[0-9]+$|_(?:mlog|tdata|tmeta|cdata|cmeta|corig|wcorig|cvol|vdata|pmspare)$"
+    r"_(?:rimage|rmeta|mimage)_[0-9]+$|_(?:mlog|tdata|tmeta|cdata|cmeta|corig|wcorig|cvol|vdata|pmspare|imeta|iorig)$"
 )
 _COLUMNS = {"LV": "lv_name", "VG": "vg_name", "Attr": "lv_attr", "LSize": "lv_size"}
 

@@ -22,6 +22,8 @@ IET = "/proc/net/iet"
 LLTTAB = "/etc/llttab"
 LLT_FLOW_QUERY = ("lltconfig", "-F", "query")
 MAIN_CF = "/etc/VRTSvcs/conf/config/main.cf"
+STACKED = ("bcache", "drbd", "zd")
+"""How devices begin that bcache, DRBD and ZFS make of others."""
 ZFS_POOLS = "/proc/spl/kstat/zfs"
 VOLUME_MANAGER = ("/etc/vx/volboot", "/sys/module/vxio")
 """The first is made when the volume manager is first started, the second is there while it runs."""

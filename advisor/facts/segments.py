@@ -1,40 +1,118 @@
-"""The segments of a logical volume: ranges of it that lie on different devices, one behind the other.
+"""How a mapped device is made: the targets of its table, the devices that each lies on and what these are to it.
 
-A volume that was extended has several: 8 stripes over 16 disks are two segments of 8 disks each (lvs(8), option
-``--segments``).
+A volume that was extended has several segments, one behind the other: 8 stripes over 16 disks are two segments of 8
+disks each (lvs(8), option ``--segments``). Hidden volumes (the images of a RAID volume, the parts of a cache) are
+followed down to the devices that they lie on. Source: Linux Documentation/admin-guide/device-mapper.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from advisor.facts.array import ArrayPart
 from advisor.facts.block import SECTOR_BYTES
-from advisor.facts.dm_text import TableLine, stripe_devices
+from advisor.facts.dm import DmDevice
+from advisor.facts.dm_text import TableLine, shape_of, stripe_devices
+from advisor.facts.levels import LEVELS, Relation, family_of
 from advisor.facts.lvm_text import LogicalVolume
 
-Piece = tuple[str, tuple[str, ...], int, int | None]
-"""Level, devices, bytes, chunk."""
+Member = str | ArrayPart
+Piece = tuple[str, tuple[Member, ...], int, int | None]
+"""Level, members, bytes, chunk."""
+_MAX_DEPTH = 8
+TARGETS: Mapping[str, tuple[tuple[int, Relation], ...]] = {
+    "crypt": ((3, "data"),),
+    "thin": ((0, "data"),),
+    "thin-pool": ((0, "metadata"), (1, "data")),
+    "cache": ((0, "metadata"), (1, "cache"), (2, "data")),
+    "writecache": ((1, "data"), (2, "cache")),
+    "snapshot": ((0, "data"), (1, "data")),
+    "snapshot-merge": ((0, "data"), (1, "data")),
+    "snapshot-origin": ((0, "data"),),
+    "integrity": ((0, "data"),),
+    "vdo": ((1, "data"),),
+}
+"""Where in a target's words its devices stand, and what each is to it."""
 
 
-def structure_of_targets(
-    name: str, targets: Sequence[TableLine], name_of: Callable[[str], str | None]
-) -> ArrayPart | None:
-    """The segments in a device-mapper table; None for a volume of one segment, for other targets than linear and
-    striped ones, and where a device number has no name."""
-    pieces: list[Piece] = []
-    for target in targets:
-        if target.kind in {"error", "zero"}:
-            continue
-        if target.kind not in ("linear", "striped"):
+def _members_of(target: TableLine) -> list[tuple[str, Relation | None]]:
+    """Device numbers below a target; the relation where its level does not say it."""
+    words = target.words
+    if target.kind == "raid":
+        # `type #params … #devices meta data meta data …`, with - for a device that is not there.
+        first = 3 + (int(words[1]) if len(words) > 1 and words[1].isdecimal() and len(words[1]) < 4 else len(words))
+        pairs = zip(words[first::2], words[first + 1 :: 2], strict=False)
+        return [row for meta, data in pairs for row in ((meta, "metadata"), (data, None)) if row[0] != "-"]
+    if target.kind in ("linear", "striped"):
+        return [(number, None) for number in stripe_devices(target)]
+    return [(words[at], relation) for at, relation in TARGETS.get(target.kind or "", ()) if at < len(words)]
+
+
+class Structures:
+    """Structures of the mapped devices of one host."""
+
+    def __init__(self, by_name: Mapping[str, DmDevice], name_of: Callable[[str], str | None]) -> None:
+        self._by_name = by_name
+        self._name_of = name_of
+
+    def find(self, name: str, targets: Iterable[TableLine]) -> ArrayPart | None:
+        """The structure of a device with these targets; None where one level over its members describes it, and where
+        a target or a device number is not known."""
+        part = self._part(name, targets, 0)
+        if part is None or len(set(part.members)) < 2:
             return None
-        names = [name_of(number) for number in stripe_devices(target)]
-        known = tuple(one for one in names if one)
-        if not known or len(known) < len(names):
-            return None
-        chunk = int(target.words[1]) * SECTOR_BYTES if target.kind == "striped" else None
-        pieces.append((target.kind, known, target.length * SECTOR_BYTES, chunk))
-    return _make_part(name, pieces)
+        return part if any(isinstance(member, ArrayPart) for member in part.members) or part.level == "linear" else None
+
+    def _part(self, name: str, targets: Iterable[TableLine], depth: int) -> ArrayPart | None:
+        pieces: list[Piece] = []
+        for target in targets:
+            if target.kind in {"error", "zero"}:
+                continue
+            members = self._resolve(target, depth)
+            shape = shape_of((target,))
+            if not members or shape is None:
+                return None
+            pieces.append((shape.level, members, target.length * SECTOR_BYTES, shape.chunk_bytes))
+        if len(pieces) == 1:
+            level, members, size, chunk = pieces[0]
+            return ArrayPart(name, level, members, size, chunk)
+        return _make_part(name, pieces)
+
+    def _resolve(self, target: TableLine, depth: int) -> tuple[Member, ...]:
+        """The members of a target; none where one of them is not known."""
+        found: list[Member] = []
+        metadata: list[Member] = []
+        for number, relation in _members_of(target):
+            name = self._name_of(number)
+            if name is None:
+                return ()
+            member: Member = name
+            device = self._by_name.get(name)
+            if device is not None and device.role == "hidden" and depth < _MAX_DEPTH:
+                part = self._part(device.mapping.rpartition("_")[2], device.targets or (), depth + 1)
+                if part is None:
+                    return ()
+                is_whole = len(part.members) == 1 and LEVELS[family_of(part.level) or "thin"].relation in _WHOLE
+                member = part.members[0] if is_whole else part
+            if relation == "cache":
+                member = _as_part(member, "cache", relation)
+            (metadata if relation == "metadata" else found).append(member)
+        devices = {device for member in found for device in _devices(member)}
+        apart = [one for one in metadata if not devices.issuperset(_devices(one))]
+        return (*dict.fromkeys(found), *(_as_part(one, "metadata", "metadata") for one in dict.fromkeys(apart)))
+
+
+_WHOLE = frozenset({"data", "concatenation"})
+
+
+def _as_part(member: Member, name: str, relation: Relation) -> ArrayPart:
+    if isinstance(member, ArrayPart):
+        return ArrayPart(name, member.level, member.members, member.size_bytes, member.chunk_bytes, relation)
+    return ArrayPart(name, "linear", (member,), relation=relation)
+
+
+def _devices(member: Member) -> tuple[str, ...]:
+    return (member,) if isinstance(member, str) else tuple(member.devices())
 
 
 def structure_of_rows(name: str, rows: Iterable[LogicalVolume]) -> ArrayPart | None:
@@ -49,7 +127,7 @@ def structure_of_rows(name: str, rows: Iterable[LogicalVolume]) -> ArrayPart | N
 
 def _make_part(name: str, pieces: Iterable[Piece]) -> ArrayPart | None:
     """Ranges on the same devices are one segment: of linear ones that follow each other only the devices count."""
-    found: dict[tuple[str, frozenset[str], int | None], tuple[tuple[str, ...], int]] = {}
+    found: dict[tuple[str, frozenset[Member], int | None], tuple[tuple[Member, ...], int]] = {}
     for level, devices, size, chunk in pieces:
         key = (level, frozenset(devices), chunk)
         first, before = found.get(key, (devices, 0))

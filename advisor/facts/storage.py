@@ -84,11 +84,14 @@ class Storage(msgspec.Struct, frozen=True):
         return disk is not None and disk.detail.get("state") in ("offline", "transport-offline")
 
 
-def read_storage(host: Host, disks: Iterable[Disk], arrays: Iterable[Md], mapped: Iterable[DmDevice]) -> Storage:
-    """The view of these disks, md arrays and dm devices."""
+def read_storage(
+    host: Host, disks: Iterable[Disk], arrays: Iterable[Md], mapped: Iterable[DmDevice], stacked: Iterable[str] = ()
+) -> Storage:
+    """The view of these disks, md arrays, dm devices and other devices on devices."""
     by_disk = {disk.name: disk for disk in disks}
     by_mapped = {device.name: device for device in mapped}
     lower = {one.name: tuple(device.name for device in one.devices) for one in arrays}
+    lower |= {name: host.names(f"/sys/block/{name}/slaves") for name in stacked}
     partitions = {name: partitions_of(name, host.names(f"/sys/block/{name}")) for name in lower}
     lower |= {device.name: device.slaves for device in by_mapped.values()}
     parents = {part: disk.name for disk in by_disk.values() for part in disk.partitions}

@@ -1,20 +1,35 @@
-"""Pools of ZFS: their state by the module's statistics, how full they are by ``zpool``.
+"""Pools of ZFS: their state by the module's statistics, how full they are and what they lie on by ``zpool``.
 
-Source: OpenZFS module/zfs/spa_stats.c and arc.c below /proc/spl/kstat/zfs; zpool-list(8), -H and -p.
+Source: OpenZFS module/zfs/spa_stats.c and arc.c below /proc/spl/kstat/zfs; zpool-list(8), -H and -p; zpool-status(8),
+and zpool_main.c for the line about block sizes.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
+
 import msgspec
 
+from advisor.facts.array import ArrayPart
+from advisor.facts.block import BlockNames
+from advisor.facts.levels import Relation
 from advisor.facts.printable import printable
 from advisor.facts.rare_subjects import ZFS_POOLS
 from advisor.facts.unknown import Unknowns
-from advisor.host import Host, Missing, is_count
+from advisor.host import Host, Missing, is_count, lazy_regex
 
 ARC = f"{ZFS_POOLS}/arcstats"
+ZPOOL_STATUS = ("zpool", "status", "-P", "-L")
+"""With the paths of devices, links followed."""
 ZPOOL = ("zpool", "list", "-H", "-p", "-o", "name,health,capacity")
 _MAX_POOLS = 256
+_MAX_ROWS = 4096
+_VDEV_INDENT = 2
+_SECTIONS: Mapping[str, Relation] = {
+    **{"logs": "journal", "cache": "cache", "special": "metadata", "dedup": "metadata"}
+}
+_VDEV = lazy_regex(r"(mirror|raidz[123]?|draid[123]?|replacing|spare)(?:-[0-9]+|:\S+)+")
 _LARGEST = (1 << 64) - 1
 
 
@@ -24,6 +39,46 @@ class ZfsPool(msgspec.Struct, frozen=True):
     name: str
     state: str | None
     used_percent: int | None
+    layout: ArrayPart | None = None
+    """The vdevs that it is made of, down to kernel names; None where ``zpool status`` does not show them."""
+    small_blocks: tuple[str, ...] = ()
+    """Its devices whose own blocks are larger than those that the pool was made with."""
+
+
+def parse_zpool_status(text: str, name_of: Callable[[str], str]) -> dict[str, tuple[ArrayPart, tuple[str, ...]]]:
+    """The layout of each pool, and its devices with too small blocks. ``name_of`` makes a kernel name of a device's."""
+    found = {}
+    for section in re.split(r"^ *pool: ", text, flags=re.MULTILINE)[1:]:
+        table = section.partition("\nconfig:")[2].partition("\nerrors:")[0]
+        rows = re.findall(r"^\t( *)(\S+)(.*)$", table, re.MULTILINE)[:_MAX_ROWS]
+        name = printable(section.partition("\n")[0].strip()[:256])
+        vdevs: list[tuple[str, str, Relation | None, list[str]]] = []
+        small: list[str] = []
+        where = ""
+        for indent, word, rest in rows:
+            if not indent:
+                where = word
+                continue
+            kind = _VDEV.fullmatch(word)
+            device = None if kind else name_of(printable(word[:256]))
+            small += [device] if device and "block size:" in rest else []
+            if where == "spares":
+                continue
+            if device and vdevs and len(indent) > _VDEV_INDENT:
+                vdevs[-1][3].append(device)
+            elif len(indent) == _VDEV_INDENT:
+                level = kind[1] if kind else "linear"
+                vdevs.append((printable(word[:256]), level, _SECTIONS.get(where), [device] if device else []))
+        parts = tuple(
+            devices[0] if level == "linear" and of is None else ArrayPart(vdev, level, tuple(devices), relation=of)
+            for vdev, level, of, devices in vdevs
+            if devices
+        )
+        if name and parts:
+            first = parts[0]
+            alone = first if len(parts) == 1 and isinstance(first, ArrayPart) else ArrayPart(name, "striped", parts)
+            found[name] = msgspec.structs.replace(alone, name=name), tuple(small)
+    return found
 
 
 def parse_kstat(text: str) -> dict[str, int]:
@@ -57,11 +112,25 @@ def read_zfs_pools(host: Host, unknown: Unknowns) -> tuple[ZfsPool, ...]:
     if isinstance(done, Missing) or not done.ok:
         unknown.note("zfs.used_percent", done.why if isinstance(done, Missing) else f"zpool returned {done.rc}")
     listed = {} if isinstance(done, Missing) else {one.name: one for one in parse_zpool_list(done.stdout)}
+    laid = {}
+    paths = BlockNames(host)
+    for argv in (ZPOOL_STATUS, ZPOOL_STATUS[:2]):
+        answer = host.run(argv)
+        if not isinstance(answer, Missing) and answer.ok:
+            laid = parse_zpool_status(answer.stdout, lambda word: _kernel_name(word, paths))
+            break
     found = []
     for name in names:
         state = host.read(f"{ZFS_POOLS}/{name}/state")
         known = listed.get(printable(name), ZfsPool(printable(name), None, None))
         if not isinstance(state, Missing) and state.strip():
             known = msgspec.structs.replace(known, state=printable(state.strip()[:40]))
-        found.append(known)
+        layout, small = laid.get(printable(name), (None, ()))
+        found.append(msgspec.structs.replace(known, layout=layout, small_blocks=small))
     return tuple(found)
+
+
+def _kernel_name(word: str, paths: BlockNames) -> str:
+    """Of a path, or of a name in /dev or /dev/disk/by-id; the word itself where the host shows no such device."""
+    places = (word, f"/dev/{word}", f"/dev/disk/by-id/{word}")
+    return next((found for place in places if (found := paths.by_path(place))), word.removeprefix("/dev/"))

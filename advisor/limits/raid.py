@@ -44,7 +44,7 @@ def combine(node: BlockNode, leaf: Callable[[str], Figures], *, one_medium: bool
         is_passed = node.level == "writecache"
         writes = lowest((found, cache)) if is_passed else found
         found = Figures(reads.read_mb_per_s, writes.write_mb_per_s, reads.read_iops, writes.write_iops)
-    if journals:
+    if journals and LEVELS[family].parity:
         whole = len(serving) + node.missing
         data = max(whole - LEVELS[family].parity, 1)
         most = min(one.write_mb_per_s for one in journals) * data / whole

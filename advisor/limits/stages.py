@@ -89,6 +89,8 @@ class StorageStages(msgspec.Struct, frozen=True):
             far = tuple(name for name in disks if self._fabric_of(name) == role)
             if far:
                 yield self._network_ceiling(node, far, role, what)
+        for name in (array.device for array in node.arrays() if array.level == "replica"):
+            yield PathCeiling("network", "DRBD link", (name,), "unknown", self._why_replica(name))
         yield from self._pcie_ceilings(node, disks)
         kind = "Azure disk" if any(self.media.is_azure(name) for name in ebs) else "EBS volume"
         yield from self._media_ceilings(node, ebs, kind if len(ebs) == 1 else f"{len(ebs)} {kind}s", "volume")
@@ -147,6 +149,13 @@ class StorageStages(msgspec.Struct, frozen=True):
         if any(name == array.device for array in arrays):
             return "what it lies on could not be read: vxprint -ht needs root"
         return self.media.why_unknown(name)
+
+    def _why_replica(self, name: str) -> str:
+        """Why the link that carries a copy of each write is not known."""
+        array = next(one for one in self.facts.arrays if one.device == name)
+        if array.detail.get("connection") in ("Connected", "Established"):
+            return "each write crosses it to the peer, and DRBD's status does not name the link"
+        return "each write crosses it to the peer, which is not connected now"
 
     def _fabric_of(self, name: str) -> str | None:
         disk = self._find_disk(name)
@@ -211,7 +220,8 @@ class StorageStages(msgspec.Struct, frozen=True):
         most = max(crowd[address] for address in where)
         behind = f", {most} disks behind one link" if most > 1 else ""
         rate = finite(combine(node, lambda name: both_ways(share.get(name, (math.inf, ""))[0])))
-        yield PathCeiling("pcie", "PCI Express", where, "host", PCIE_WORDS + behind, rate, source=PCIE_SOURCE)
+        if rate != Rate():
+            yield PathCeiling("pcie", "PCI Express", where, "host", PCIE_WORDS + behind, rate, source=PCIE_SOURCE)
 
     def _no_pcie(self, disks: Sequence[str]) -> Iterator[PathCeiling]:
         paths = [name for name in disks if (disk := self._find_disk(name)) and disk.paths and not self._fabric_of(name)]

@@ -27,7 +27,7 @@ def _is_degraded(array: Array) -> bool:
     return bool(array.failed) and array.missing is None
 
 
-_NOUNS = {"dm-multipath": "path", "vxvm": "plex"}
+_NOUNS = {"dm-multipath": "path", "vxvm": "plex", "drbd": "copy"}
 
 
 def _title(array: Array, *, is_healing: bool) -> str:
@@ -64,6 +64,7 @@ def _degraded_finding(array: Array) -> Finding:
             "state": array.state,
             "missing": array.missing,
             "survives": array.survives,
+            **{key: array.detail[key] for key in ("connection", "disk_states") if key in array.detail},
             "failed": array.failed,
             "members": array.members,
         },
@@ -97,6 +98,8 @@ def _await_rebuild(array: Array) -> tuple[Remedy, ...]:
             return (wait, watch, *(_inspect_array(array) if _lacks_more(array) else ()))
         case "lvm":
             return (wait, RunShell(f"lvs -a -o name,sync_percent,lv_health_status {name}", "see how far it is"))
+        case "drbd":
+            return (wait, RunShell("drbdadm status", "see how far it is"))
         case "vxvm":
             return (Decide("wait until the plex is attached"), RunShell("vxtask list", "see how far it is"))
         case _:
@@ -114,6 +117,10 @@ def _inspect_array(array: Array) -> tuple[Remedy, ...]:
             return (show, RunShell(f"lvconvert --repair {name}", "fill its place from the group's free devices"))
         case "dm-multipath":
             return (RunShell(f"multipath -ll {name}", "see which path is down"),)
+        case "drbd":
+            show = RunShell("drbdadm status", "see which copy is behind, and the state of the connection to it")
+            join = "drbdadm connect RESOURCE; after a split brain choose first whose changes are given up"
+            return (show, Decide(f"bring the peer and the link to it back, then connect: {join}"))
         case "vxvm":
             group, _, volume = array.name.partition("/")
             place = f"-g {shlex.quote(group)}"

@@ -20,6 +20,7 @@ from advisor.facts.memory_modules import DMIDECODE
 from advisor.facts.rare_subjects import CASSANDRA, DECLUSTERED, LLT_FLOW_QUERY
 from advisor.facts.settings import KEYS
 from advisor.facts.space import DF
+from advisor.facts.stacked import DRBD_STATUS
 from advisor.facts.storage_services import LIST_RUNNING
 from advisor.facts.subnets import RULES
 from advisor.facts.sysctl_files import key_path
@@ -38,7 +39,7 @@ from advisor.facts.writers.scripts import (
     HOOKS,
     RC_LOCAL,
 )
-from advisor.facts.zfs import ZPOOL
+from advisor.facts.zfs import ZPOOL, ZPOOL_STATUS
 from advisor.tunables import all_kinds
 
 Names = tuple[str, ...]
@@ -75,7 +76,7 @@ _CAPTURES = tuple(kind.capture for kind in all_kinds() if kind.capture is not No
 
 _OF_WRITERS = (*RC_LOCAL, *CRON_FILES, *HOOK_FILES, *CONFIGURATIONS, *CLOUD_FILES)
 _BY_FACTS: tuple[tuple[str, Names], ...] = (
-    ("/proc", _words("cmdline cpuinfo mdstat meminfo modules mounts swaps sysinfo uptime version vmstat")),
+    ("/proc", _words("cmdline cpuinfo drbd mdstat meminfo modules mounts swaps sysinfo uptime version vmstat")),
     ("/proc/self", _words("auxv cgroup cpuset mountinfo mounts status")),
     ("/proc/1", _words("mountinfo")),
     ("/proc/self/ns", _words("cgroup ipc mnt net pid user uts")),
@@ -129,6 +130,8 @@ _BY_FACTS: tuple[tuple[str, Names], ...] = (
     ("/sys/block/*/device/hwmon/*", _words("temp1_input")),
     ("/sys/block/*/device/hwmon[0-9]*", _words("temp1_input")),
     ("/sys/block/*/loop", _words("backing_file")),
+    ("/sys/block/*/bcache", _words("cache_mode state")),
+    ("/sys/block/*/*/bcache", _words("cache_mode state")),
     ("/sys/block/*/dm", _words("name uuid suspended")),
     (
         "/sys/block/*/md",
@@ -385,6 +388,8 @@ SYSTEM_COMMANDS: tuple[Argv, ...] = (
     ("uname", "-m"),
     DF,
     ZPOOL,
+    ZPOOL_STATUS,
+    DRBD_STATUS,
     LIST_RUNNING,
     VERSION,
     *(argv for each in _CAPTURES for argv in each.system_commands),

@@ -1,0 +1,218 @@
+"""Devices that DRBD, bcache and ZFS make of others: their members, what these are to them, and their state.
+
+Sources: DRBD user's guide, /proc/drbd (8.4) and ``drbdsetup status --json`` (9); Linux Documentation/admin-guide/bcache
+(``cache_mode``, ``state`` of the device behind); zpool-status(8), zvol in zfs(8).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from advisor.facts.array import Array, ArrayPart
+from advisor.facts.block import BlockNames, clean, natural, read_queue, read_size
+from advisor.facts.printable import printable
+from advisor.facts.storage import Storage
+from advisor.facts.unknown import Unknowns
+from advisor.facts.zfs import ZfsPool
+from advisor.host import Host, Missing, lazy_regex
+
+PROC_DRBD = "/proc/drbd"
+DRBD_STATUS = ("drbdsetup", "status", "--json")
+_MINOR = lazy_regex(
+    r"^ *(\d{1,6}): cs:(\S{1,40})(?: ro:(\S{1,60}))?(?: ds:(\w{1,40})/(\w{1,40}))?(.*(?:\n {2,}.*)*)", re.M
+)
+_LOSING = frozenset({"SyncSource", "SyncTarget", "PausedSyncS", "PausedSyncT", "WFBitMapS", "WFBitMapT"})
+_QUEUE = ("scheduler", "nr_requests", "read_ahead_kb", "max_sectors_kb", "optimal_io_size", "logical_block_size")
+
+
+class Replica(msgspec.Struct, frozen=True):
+    """A DRBD device: the states of its own copy and of each peer's, and of the connection to that peer."""
+
+    minor: int
+    own: str
+    peers: tuple[tuple[str, str], ...]
+    out_of_sync_kib: int | None = None
+
+    @property
+    def missing(self) -> int:
+        """Copies that do not hold the newest data, the own one among them."""
+        return (self.own != "UpToDate") + sum(
+            disk != "UpToDate" or connection not in ("Connected", "Established") for connection, disk in self.peers
+        )
+
+    @property
+    def state(self) -> str:
+        if any(connection in _LOSING for connection, _ in self.peers):
+            return "recovering"
+        if not self.missing:
+            return "active"
+        return "degraded" if self.missing <= len(self.peers) else "failed"
+
+
+def parse_proc_drbd(text: str) -> tuple[Replica, ...]:
+    """The devices of DRBD 8; one that is not configured has no state of its disks."""
+    return tuple(
+        Replica(int(found[1]), found[4], ((found[2], found[5]),), _count(r"\boos:(\d{1,18})", found[6]))
+        for found in _MINOR.finditer(text)
+        if found[4]
+    )
+
+
+def _count(pattern: str, text: str) -> int | None:
+    found = re.search(pattern, text, re.ASCII)
+    return int(found[1]) if found else None
+
+
+class _PeerDevice(msgspec.Struct, rename="kebab"):
+    volume: int
+    peer_disk_state: str = "DUnknown"
+    replication_state: str = "Off"
+    out_of_sync: int = 0
+
+
+class _Connection(msgspec.Struct, rename="kebab"):
+    connection_state: str = "Unknown"
+    peer_devices: tuple[_PeerDevice, ...] = msgspec.field(default=(), name="peer_devices")
+
+
+class _Volume(msgspec.Struct, rename="kebab"):
+    volume: int
+    minor: int
+    disk_state: str = "DUnknown"
+
+
+class _Resource(msgspec.Struct):
+    devices: tuple[_Volume, ...] = ()
+    connections: tuple[_Connection, ...] = ()
+
+
+def parse_drbd_status(text: str) -> tuple[Replica, ...]:
+    """The devices of DRBD 9 by its JSON; none where that cannot be read."""
+    try:
+        resources = msgspec.json.decode(text, type=tuple[_Resource, ...])
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return ()
+    return tuple(_replica_of(resource, one) for resource in resources for one in resource.devices)
+
+
+def _replica_of(resource: _Resource, own: _Volume) -> Replica:
+    pairs = [(link, peer) for link in resource.connections for peer in link.peer_devices if peer.volume == own.volume]
+    states = tuple(
+        (peer.replication_state if peer.replication_state in _LOSING else link.connection_state, peer.peer_disk_state)
+        for link, peer in pairs
+    )
+    return Replica(own.minor, own.disk_state, states, max((peer.out_of_sync for _, peer in pairs), default=None))
+
+
+def read_replicas(host: Host) -> dict[str, Replica]:
+    """DRBD's devices by kernel name; none where its state cannot be had."""
+    text = host.read(PROC_DRBD)
+    found = () if isinstance(text, Missing) else parse_proc_drbd(text)
+    if not found:
+        done = host.run(DRBD_STATUS)
+        found = () if isinstance(done, Missing) or not done.ok else parse_drbd_status(done.stdout)
+    return {f"drbd{one.minor}": one for one in found}
+
+
+def read_stacked(
+    host: Host, names: Sequence[str], storage: Storage, pools: Sequence[ZfsPool], unknown: Unknowns
+) -> Iterator[Array]:
+    """An array for each of these devices that is in use, and for each pool of ZFS whose layout is known."""
+    replicas = read_replicas(host) if any(name.startswith("drbd") for name in names) else {}
+    for name in names:
+        base = _base(host, name, storage, unknown)
+        if base.size_bytes == 0:
+            continue
+        if name.startswith("drbd"):
+            yield _drbd(base, replicas.get(name), unknown)
+        elif name.startswith("bcache"):
+            yield _bcache(host, base)
+        else:
+            yield _zvol(host, base, pools, unknown)
+    for pool in pools:
+        if pool.layout is not None:
+            members = tuple(dict.fromkeys(pool.layout.devices()))
+            made = _make(pool.name, "zfs", pool.layout.level, members, storage, structure=pool.layout)
+            yield msgspec.structs.replace(made, state="active" if pool.state == "ONLINE" else None)
+
+
+def _make(
+    name: str, manager: str, level: str, members: tuple[str, ...], storage: Storage, structure: ArrayPart | None = None
+) -> Array:
+    disks = tuple(dict.fromkeys(disk for member in members for disk in storage.disks(member) or (member,)))
+    empty = dict.fromkeys(("chunk_bytes", "data_disks", "state", "missing", "size_bytes", "progress_percent"))
+    lists = dict.fromkeys(("spares", "failed", "journal"), ())
+    return msgspec.convert(
+        {
+            **{"name": name, "manager": manager, "device": name, "level": level, "members": members, "disks": disks},
+            **{"numa_nodes": storage.nodes(disks), "mountpoints": storage.mountpoints(name), "detail": {}},
+            **{"structure": structure, **empty, **lists},
+        },
+        Array,
+    )
+
+
+def _base(host: Host, name: str, storage: Storage, unknown: Unknowns) -> Array:
+    level = {"b": "bcache", "d": "replica", "z": "zvol"}[name[0]]
+    manager = {"b": "bcache", "d": "drbd", "z": "zfs"}[name[0]]
+    members = tuple(sorted(host.names(f"/sys/block/{name}/slaves"), key=natural))
+    return msgspec.structs.replace(
+        _make(name, manager, level, members, storage),
+        size_bytes=read_size(host, name, f"arrays.{name}.size_bytes", unknown),
+        queue=read_queue(host, name, _QUEUE, f"arrays.{name}", unknown),
+    )
+
+
+def _drbd(array: Array, replica: Replica | None, unknown: Unknowns) -> Array:
+    if replica is None:
+        unknown.note(f"arrays.{array.name}.state", "neither /proc/drbd nor drbdsetup status shows it")
+        return array
+    detail = {"connection": ", ".join(printable(connection) for connection, _ in replica.peers)}
+    detail |= {"out_of_sync_kib": str(replica.out_of_sync_kib)} if replica.out_of_sync_kib else {}
+    return msgspec.structs.replace(
+        array,
+        state=replica.state,
+        missing=replica.missing,
+        expected=1 + len(replica.peers),
+        survives=len(replica.peers) - replica.missing,
+        detail={"disk_states": "/".join((replica.own, *(disk for _, disk in replica.peers))), **detail},
+    )
+
+
+def _bcache(host: Host, array: Array) -> Array:
+    """The device behind has a directory of its own; the others that the kernel lists are its cache."""
+    words = {name: host.read(f"/sys/class/block/{name}/bcache/state") for name in array.members}
+    behind = tuple(name for name, state in words.items() if not isinstance(state, Missing))
+    caches = tuple(name for name in array.members if name not in behind)
+    if len(behind) != 1:
+        return array
+    state = words[behind[0]]
+    mode = re.search(r"\[(\w+)\]", host.read_or_empty(f"/sys/class/block/{behind[0]}/bcache/cache_mode"))
+    said = "" if isinstance(state, Missing) else clean(state)
+    beside = (ArrayPart("cache", "linear", (name,), relation="cache") for name in caches)
+    return msgspec.structs.replace(
+        array,
+        state="failed" if said == "inconsistent" else "active",
+        structure=ArrayPart(array.name, "bcache", (behind[0], *beside)) if caches else None,
+        detail={"cache_state": said, **({"cache_mode": mode[1]} if mode else {})},
+    )
+
+
+def _volumes_of(host: Host, pool: str, names: BlockNames) -> set[str | None]:
+    place = f"/dev/zvol/{pool}"
+    return {names.by_path(f"{place}/{one}") for one in host.names(place)}
+
+
+def _zvol(host: Host, array: Array, pools: Sequence[ZfsPool], unknown: Unknowns) -> Array:
+    """A volume of a pool: the only one, or the one below whose directory udev names the volume."""
+    names = BlockNames(host)
+    own = [pool for pool in pools if len(pools) == 1 or array.name in _volumes_of(host, pool.name, names)]
+    if len(own) != 1:
+        unknown.note(f"arrays.{array.name}.members", "which pool of ZFS the volume is in is not shown")
+        return array
+    disks = tuple(dict.fromkeys(own[0].layout.devices())) if own[0].layout else ()
+    state = "active" if own[0].state == "ONLINE" else None
+    return msgspec.structs.replace(array, members=(own[0].name,), disks=disks, state=state)
