@@ -35,6 +35,7 @@ QUEUE_ATTRIBUTES = (
     "nr_requests",
     "read_ahead_kb",
     "max_sectors_kb",
+    "max_hw_sectors_kb",
     "optimal_io_size",
     "minimum_io_size",
     "logical_block_size",

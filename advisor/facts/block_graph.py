@@ -327,7 +327,8 @@ class BlockGraph:
                 yield node, tuple(dict.fromkeys(places)), tuple(dict.fromkeys(kinds))
         # A disk that holds the files of loop devices is its own path as well: other files lie on it.
         used = {name for node, _, _ in mounted.values() if node.level != FILE_LEVEL for name in _all_devices(node)}
-        used |= {self._target_of(name) for array in self._arrays.values() for name in array.members}
+        for array in self._arrays.values():
+            used |= set(map(self._target_of, (*array.members, *(array.structure.devices() if array.structure else ()))))
         for array in self._arrays.values():
             if array.device not in used:
                 yield self._of_array(array, set()), (), ()

@@ -24,6 +24,7 @@ TABLE = ("dmsetup", "table")
 # Without --noflush, asking a thin pool for its status makes it commit its metadata.
 STATUS = ("dmsetup", "status", "--noflush")
 
+_ARRAYS = {"striped", "raid", "mirror", "cache", "writecache", "thin-pool", "snapshot", "vdo"}
 _LVM_ID = 68  # LVM-, and two ids of 32 characters: volume group, volume
 _WITH_STATUS = frozenset({"raid", "mirror", "multipath", "thin-pool", "snapshot", "cache", "writecache", "vdo"})
 
@@ -136,7 +137,7 @@ def role_of(mapping: str, uuid: str, targets: Sequence[TableLine] | None) -> str
     kinds = {target.kind for target in targets or ()}
     if kinds == {"multipath"}:
         return "multipath"
-    return "dm" if kinds & {"striped", "raid", "mirror"} or uuid.startswith("DMRAID-") else "layer"
+    return "dm" if kinds & _ARRAYS or uuid.startswith("DMRAID-") else "layer"
 
 
 def _without_placeholder(device: DmDevice, pools: set[str]) -> DmDevice:
@@ -174,6 +175,8 @@ def health(device: DmDevice, geometry: ArrayShape | None) -> Health:
         return raid_health(read(words), geometry, _data_devices(device))
     if main == "thin-pool" and len(words) > 2:
         detail: tuple[tuple[str, str], ...] = (("metadata_blocks", words[1]), ("data_blocks", words[2]))
+    elif main == "vdo" and len(words) > 6:
+        detail = (("data_blocks", f"{words[5]}/{words[6]}"),)
     elif main == "snapshot" and words:
         detail = (("used_sectors", words[0]),)
     else:

@@ -57,10 +57,10 @@ class Structures:
 
     def find(self, name: str, targets: Iterable[TableLine]) -> ArrayPart | None:
         """The structure of a device with these targets; None where one level over its members describes it, and where
-        a target or a device number is not known."""
+        a target or a device number is not known. A thin volume lies on its pool, not on what that lies on."""
         part = self._part(name, targets, 0)
-        if part is None or len(set(part.members)) < 2:
-            return None
+        if part is None or part.level == "thin" or len(set(part.members)) < 2:
+            return part if part is not None and part.level == "thin" else None
         return part if any(isinstance(member, ArrayPart) for member in part.members) or part.level == "linear" else None
 
     def _part(self, name: str, targets: Iterable[TableLine], depth: int) -> ArrayPart | None:

@@ -98,7 +98,7 @@ def inodes_nearly_used(facts: Facts, workload: DeclaredWorkload | None) -> Itera
     sources=(sources.NETDATA_LVM, sources.THIN),
 )
 def thin_pool_full(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
-    for array in facts.arrays:
+    for array in (one for one in facts.arrays if one.level != "vdo"):
         shares = {name: _used_percent(array.detail.get(f"{name}_blocks")) for name in ("data", "metadata")}
         most = max((share for share in shares.values() if share is not None), default=0)
         if most < _POOL_NEARLY:
@@ -115,6 +115,38 @@ def thin_pool_full(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[
                          else f"lvextend --poolmetadatasize +256M {name}", "extend it"),
             ),
         )  # fmt: skip
+
+
+@rule(
+    id="lvm.store-full",
+    severity="critical",
+    title="What a snapshot or a VDO pool writes to is nearly full",
+    what="Used space of snapshots and VDO volumes (dmsetup status, as root): a warning from 85 %, critical from 95 %.",
+    why="Both promise more than they have: at 100 % a snapshot is invalid, and a VDO volume fails its writes.",
+    helps_when="Always: extend it, or remove what is no longer needed.",
+    hurts_when="A snapshot that is about to be removed or merged.",
+    sources=(sources.NETDATA_LVM, sources.SNAPSHOT, sources.VDO),
+)
+def store_full(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
+    for array in facts.arrays:
+        is_snapshot = array.level == "snapshot"
+        share = _used_percent(array.detail.get("used_sectors" if is_snapshot else "data_blocks"))
+        if array.level not in ("snapshot", "vdo") or share is None or share < _POOL_NEARLY:
+            continue
+        name = shlex.quote(array.name)
+        yield store_full.found(
+            severity="critical" if share >= _POOL_FULL else "warning",
+            title=f"{'Snapshot' if is_snapshot else 'VDO pool'} {array.name} is {share} % full",
+            why="At 100 % the snapshot is invalid, and what it kept is lost."
+            if is_snapshot
+            else "At 100 % writes fail, on every volume of the pool and although these show free space.",
+            evidence={"arrays": (array.name,), "used_percent": share},
+            remedy=(
+                RunShell("lvs -a -o+data_percent", "see how full each is"),
+                RunShell(f"lvextend -L+20% {name}", "extend it"),
+                "or remove the snapshot" if is_snapshot else "or free space in it: delete and trim (fstrim)",
+            ),
+        )
 
 
 def _used_percent(blocks: str | None) -> int | None:
@@ -215,3 +247,29 @@ def not_trimmed(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         ),
         intent=True,
     )
+
+
+@rule(
+    id="zfs.small-blocks",
+    severity="advice",
+    title="A ZFS pool's blocks are smaller than its disks'",
+    what="The line of zpool status about a block size that is not the disk's own.",
+    why="ashift is set when a vdev is made: with 512 bytes on disks of 4,096 each small write is read, changed and "
+    "written back by the disk.",
+    helps_when="Synchronous and random writes: databases, zvols of virtual machines.",
+    hurts_when="The pool has to be made anew, or each vdev be replaced: ashift of a vdev cannot be changed.",
+    sources=(sources.ZPOOL,),
+    seen_live=False,
+)
+def zfs_small_blocks(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
+    for pool in facts.zfs_pools:
+        if pool.small_blocks:
+            yield zfs_small_blocks.found(
+                title=f"Blocks of ZFS pool {pool.name} are smaller than those of its disks",
+                why="The pool writes parts of the disks' blocks, which these read, change and write back.",
+                evidence={"device": pool.name, "disks": pool.small_blocks},
+                remedy=(
+                    RunShell(f"zpool get ashift {shlex.quote(pool.name)}", "see what vdevs are made with"),
+                    "make the next pool with zpool create -o ashift=12, and move the data by zfs send",
+                ),
+            )

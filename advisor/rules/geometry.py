@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from advisor.facts.block_graph import BESIDE, BlockGraph, BlockNode
 from advisor.facts.disks import Disk, FileSystem
+from advisor.facts.levels import PARITY_DISKS, STRIPED
 from advisor.rules import sources
 from advisor.rules.queries import ebs_disks, leading_count
 from advisor.rules.remedy import Decide, Remedy, RunShell
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 ORDER = 160
 
 _KIB = 1 << 10
-_STRIPED = frozenset({"raid0", "raid4", "raid5", "raid6", "raid10", "striped"})
-_PARITY = frozenset({"raid4", "raid5", "raid6"})
+_IN_PLACE = frozenset({"linear", "crypt", "cache", "writecache", "thin", "thin-pool"})
+_LEAST_CHUNK_BYTES = 16 << 10
+_MOST_DATA_DISKS = 128
 _SECTOR_BYTES = 512
 _PAGE_BYTES = 4096
 _OPTIMAL_BYTES_MAX = 16 << 20
@@ -29,26 +31,30 @@ _WITH_TIMES = frozenset({"ext3", "ext4", "xfs"})
 
 
 def _on_arrays(facts: Facts) -> Iterator[tuple[FileSystem, Array]]:
-    arrays = {array.device: array for array in facts.arrays}
-    # The volume of a RAID controller is a disk, and has partitions as one.
-    whole = {partition: disk.name for disk in facts.disks for partition in disk.partitions}
+    graph, arrays = BlockGraph(facts), {array.device: array for array in facts.arrays}
     for filesystem in facts.filesystems:
-        array = _striped_below(whole.get(filesystem.device, filesystem.device), arrays)
-        if array is not None and array.chunk_bytes and array.data_disks:
+        array, pool = _striped_below(graph.node(filesystem.device), arrays)
+        is_apart = pool is not None and (pool.chunk_bytes or 1) % _full_stripe(array)
+        if array is not None and array.chunk_bytes and array.data_disks and not is_apart:
             yield filesystem, array
 
 
-def _striped_below(device: str, arrays: Mapping[str, Array]) -> Array | None:
-    """The striped array that a device is, is a partition of, or is a linear volume on as its only device."""
-    for _ in arrays:
-        array = arrays.get(device) or arrays.get(re.sub(r"(?<=[0-9])p[0-9]+$", "", device))
-        if array is None or array.level in _STRIPED:
-            return array
-        below = set(array.members)
-        if array.level != "linear" or len(below) != 1:
-            return None
-        device = below.pop()
-    return None
+def _full_stripe(array: Array | None) -> int:
+    return (array.chunk_bytes or 0) * (array.data_disks or 0) or 1 if array else 1
+
+
+def _striped_below(node: BlockNode | None, arrays: Mapping[str, Array]) -> tuple[Array | None, Array | None]:
+    """The striped array that a device is or lies on as the only one below layers that keep its blocks in place; and the
+    thin pool between. The volume of a RAID controller is a disk."""
+    pool = None
+    while node is not None:
+        array = arrays.get(node.device)
+        if array is not None and array.level in STRIPED:
+            return array, pool
+        pool = array if array is not None and array.level == "thin-pool" else pool
+        below = [member for member in node.members if member.relation not in BESIDE]
+        node = below[0] if node.level in _IN_PLACE and len(below) == 1 else None
+    return None, None
 
 
 def _is_misaligned(filesystem: FileSystem, array: Array) -> bool:
@@ -86,7 +92,8 @@ def _align(filesystem: FileSystem, chunk: int, disks: int) -> Iterator[Remedy]:
     severity="advice",
     title="A file system is not aligned to its array",
     what="XFS sunit and swidth, ext4 stride and stripe width, against the chunk and the number of data disks of the "
-    "array below: directly, on a partition of it, or through a linear volume that lies on it alone.",
+    "array below: directly, on a partition of it, or through layers that lie on it alone and keep blocks in place "
+    "(linear, thin, cached and encrypted volumes).",
     why="A file system that knows the stripe places large files and its own structures so that writes fill whole "
     "stripes.",
     helps_when="Streaming writes to parity arrays.",
@@ -101,7 +108,7 @@ def misaligned(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
             made_without = not filesystem.stripe_unit_bytes and not filesystem.stripe_width_bytes
             where = ", ".join(filesystem.mountpoints) or filesystem.device
             yield misaligned.found(
-                severity="advice" if array.level in _PARITY or not made_without else "info",
+                severity="advice" if array.level in PARITY_DISKS or not made_without else "info",
                 title=f"{filesystem.kind} on {array.name} ({where}) "
                 + ("does not know the array's stripes" if made_without else "has another stripe than the array"),
                 why=f"The array has chunks of {chunk >> 10} KiB on {disks} data disks; "
@@ -112,7 +119,7 @@ def misaligned(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
                 )
                 + (
                     ", and a write that covers part of a stripe must read the rest for the parity."
-                    if array.level in _PARITY
+                    if array.level in PARITY_DISKS
                     else "."
                 ),
                 evidence={
@@ -128,10 +135,15 @@ def misaligned(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
 
 
 def _optimal_bytes(disk: Disk) -> int | None:
-    """The device's stripe or optimal request; None where it has none, or reports an impossible size."""
-    size = leading_count(disk.queue.get("optimal_io_size"))
-    # Some USB bridges report 65,535 sectors; some drives report their largest request.
-    return size if size and size % _PAGE_BYTES == 0 and size <= _OPTIMAL_BYTES_MAX else None
+    """The device's stripe; None where it has none, or what it reports is no stripe but the largest request that it
+    takes: an odd number of small blocks, more than any array's members hold, or the limit of its adapter."""
+    size, least, largest = (
+        leading_count(disk.queue.get(name)) or 0 for name in ("optimal_io_size", "minimum_io_size", "max_hw_sectors_kb")
+    )
+    # A stripe is a chunk, which is a power of two, times the data disks; some arrays report the chunk as well.
+    chunk = max(size & -size, least if least and size % least == 0 else 0)
+    is_stripe = chunk >= _LEAST_CHUNK_BYTES and size // chunk <= _MOST_DATA_DISKS
+    return size if is_stripe and size <= _OPTIMAL_BYTES_MAX and size != largest * _KIB else None
 
 
 def _misaligned_partitions(
@@ -259,3 +271,60 @@ def reads_that_write(facts: Facts, workload: DeclaredWorkload | None) -> Finding
             RunShell("grep -n strictatime /etc/fstab", "find the lines from which to remove strictatime"),
         ),
     )
+
+
+@rule(
+    id="lvm.thin-chunk-apart",
+    severity="info",
+    title="A thin pool's chunks are no whole stripes",
+    what="Chunk of each thin pool against the full stripe (chunk times data disks) of the parity array below it.",
+    why="A pool maps its volumes chunk by chunk, anywhere: one that is no multiple of the stripe begins inside one.",
+    helps_when="Large files and streams on parity arrays: before the pool is made, as its chunk cannot be changed.",
+    hurts_when="Large chunks cost space and copying where many snapshots change a little each.",
+    sources=(sources.THIN, sources.BEEGFS_STORAGE),
+)
+def thin_chunk_apart(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
+    graph, arrays = BlockGraph(facts), {array.device: array for array in facts.arrays}
+    for pool in facts.arrays:
+        array = _striped_below(graph.node(pool.device), arrays)[0] if pool.level == "thin-pool" else None
+        stripe = _full_stripe(array)
+        if array is not None and array.level in PARITY_DISKS and stripe > 1 and (pool.chunk_bytes or stripe) % stripe:
+            yield thin_chunk_apart.found(
+                title=f"Chunks of thin pool {pool.name} are no whole stripes of {array.name}",
+                why=f"Chunks of {(pool.chunk_bytes or 0) >> 10} KiB lie across stripes of {stripe >> 10} KiB: first "
+                "writes to each read the rest of its stripe for the parity, and no file system on it can align.",
+                evidence={"arrays": (pool.name, array.name), "chunk_bytes": pool.chunk_bytes, "stripe_bytes": stripe},
+                remedy=f"when the pool is next made, give lvcreate --chunksize {stripe >> 10}k or a multiple",
+                intent=True,
+            )
+
+
+@rule(
+    id="arrays.unlike-blocks",
+    severity="warning",
+    title="Members of an array have different block sizes",
+    what="logical_block_size of the disks that hold an array's data.",
+    why="An array has the largest block of its members: with a drive of 4,096 bytes among those of 512 it changes when "
+    "it is next assembled.",
+    helps_when="A drive was replaced by one of another format.",
+    hurts_when="A drive that is formatted anew loses its data, and is rebuilt.",
+    sources=(sources.MD, sources.BLOCK_SYSFS),
+)
+def unlike_blocks(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
+    graph = BlockGraph(facts)
+    sizes = {disk.name: leading_count(disk.queue.get("logical_block_size")) for disk in facts.disks}
+    for array in facts.arrays:
+        node = graph.node(array.device) if array.manager in ("md", "lvm", "dm") else None
+        found = {name: size for name in (node.disks(holding=True) if node else ()) if (size := sizes.get(name))}
+        if len(set(found.values())) > 1:
+            yield unlike_blocks.found(
+                title=f"Members of {array.name} have different block sizes",
+                why="Requests of the smaller size fail on the larger blocks, and a file system made with smaller "
+                "sectors cannot be mounted once the array has the larger ones.",
+                evidence={
+                    "arrays": (array.name,),
+                    "detail": tuple(f"{name}: {size} bytes" for name, size in found.items())[:_SHOWN],
+                },
+                remedy="replace the odd one by a drive of the same format, or format it so (nvme format, sg_format) "
+                "before it is added",
+            )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from advisor.facts.disks import Disk
+from advisor.facts.block import natural
+from advisor.facts.block_graph import BlockGraph
+from advisor.facts.levels import STRIPED
 from advisor.rules import sources
 from advisor.rules.queries import ebs_disks, leading_count
 from advisor.rules.queues import is_spinning, names_of, setting
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 ORDER = 200
 
 _KIB = 1 << 10
-_STRIPED = frozenset({"raid0", "raid4", "raid5", "raid6", "raid10", "striped"})
 _STREAM_KB = 4096
 _RANDOM_KB = 128
 _TOO_FAR_KB = 1024
@@ -34,7 +35,7 @@ def _reading_devices(facts: Facts) -> Iterator[tuple[str, int, int]]:
     for array in facts.arrays:
         now = leading_count(array.queue.get("read_ahead_kb"))
         is_ebs = bool(array.disks) and volumes.issuperset(array.disks)
-        if array.level in _STRIPED and array.mountpoints and now is not None and not is_ebs:
+        if array.level in STRIPED and array.mountpoints and now is not None and not is_ebs:
             yield array.device, now, min(_STREAM_KB, 2 * (array.chunk_bytes or 0) * (array.data_disks or 0) // _KIB)
     for disk in facts.disks:
         now = setting(disk, "read_ahead_kb")
@@ -103,22 +104,35 @@ def long_read_ahead(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
     )
 
 
-def _split_requests(facts: Facts) -> Iterator[tuple[Array, Disk, int]]:
-    """Striped array, a disk of it, and the disk's largest request where that is less than a chunk and need not be."""
-    disks = {disk.name: disk for disk in facts.disks}
+def _split_requests(facts: Facts) -> Iterator[tuple[Array, str, int, int]]:
+    """Striped array, a device that its requests pass, the largest request of that and the one wanted, in KiB, from the
+    bottom up: where it is less than a chunk and need not be. md sends its chunks on, whatever its own queue says."""
+    graph = BlockGraph(facts)
+    queues = _queues(facts)
     for array in facts.arrays:
-        for name in array.disks if array.level in _STRIPED and array.chunk_bytes else ():
-            disk = disks.get(name)
-            largest, most = (setting(disk, f"max_{kind}sectors_kb") if disk else None for kind in ("", "hw_"))
-            if disk and largest and most and largest * _KIB < (array.chunk_bytes or 0) and largest < most:
-                yield array, disk, largest
+        if array.level not in STRIPED or not array.chunk_bytes:
+            continue
+        below = sorted(
+            graph.lowest(array.device) or array.disks, key=lambda name: (len(graph.lowest(name)), natural(name))
+        )
+        managers = {one.device: one.manager for one in facts.arrays}
+        fits = array.chunk_bytes // _KIB
+        for name in (*below, array.device):
+            largest, most = (leading_count(queues.get(name, {}).get(f"max_{kind}sectors_kb")) for kind in ("", "hw_"))
+            if most and largest and managers.get(name) not in ("md", "controller"):
+                wanted = min(fits, most)
+                if largest < wanted:
+                    yield array, name, largest, wanted
 
 
-def _larger_requests(found: Iterable[tuple[Array, Disk, int]]) -> Iterator[SetTunable]:
+def _queues(facts: Facts) -> dict[str, Mapping[str, str]]:
+    return {array.device: array.queue for array in facts.arrays} | {disk.name: disk.queue for disk in facts.disks}
+
+
+def _larger_requests(found: Iterable[tuple[Array, str, int, int]]) -> Iterator[SetTunable]:
     wanted: dict[str, int] = {}
-    for array, disk, _ in found:
-        fits = min((array.chunk_bytes or 0) // _KIB, setting(disk, "max_hw_sectors_kb") or 0)
-        wanted[disk.name] = max(fits, wanted.get(disk.name, 0))
+    for _, name, _, size in found:
+        wanted[name] = max(size, wanted.get(name, 0))
     for name, size in wanted.items():
         yield SetTunable(f"block:{name}:max_sectors_kb", str(size), "at-least")
 
@@ -127,7 +141,8 @@ def _larger_requests(found: Iterable[tuple[Array, Disk, int]]) -> Iterator[SetTu
     id="disks.requests-below-chunk",
     severity="advice",
     title="Largest disk request is smaller than a chunk",
-    what="max_sectors_kb of the disks of striped arrays against the chunk, where max_hw_sectors_kb would allow more.",
+    what="max_sectors_kb of the disks of striped arrays, and of the maps and volumes between, against the chunk, where "
+    "max_hw_sectors_kb would allow more.",
     why="max_sectors_kb is the largest request that the kernel makes; md sends a chunk to a disk at once.",
     helps_when="Streams in large blocks over rotating disks or RAID controllers.",
     hurts_when="Small reads wait behind large requests; some controllers are slower with them.",
@@ -138,20 +153,63 @@ def split_chunks(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
     if not found:
         return None
     declared = workload is not None and workload.is_sequential and workload.has_large_blocks
+    names = {name for _, name, *_ in found}
     return split_chunks.found(
         severity="advice" if declared else "info",
         why="A whole chunk is sent as several requests, although the disk takes larger ones.",
         evidence={
-            "arrays": tuple(dict.fromkeys(array.name for array, _, _ in found)),
-            "disks": tuple(dict.fromkeys(disk.name for _, disk, _ in found)),
+            "arrays": tuple(dict.fromkeys(array.name for array, *_ in found)),
+            "disks": tuple(dict.fromkeys(name for _, name, *_ in found)),
             "detail": tuple(
-                f"{disk.name}: {largest} KiB, chunks of {array.name} are {(array.chunk_bytes or 0) // _KIB} KiB"
-                for array, disk, largest in found[:_SHOWN]
+                f"{name}: {largest} KiB, chunks of {array.name} are {(array.chunk_bytes or 0) // _KIB} KiB"
+                for array, name, largest, _ in found[:_SHOWN]
             ),
         },
-        remedy=tuple(_larger_requests(found)),
+        remedy=(
+            *_larger_requests(found),
+            *(
+                ("for maps of multipathd, max_sectors_kb in multipath.conf keeps it, for the paths as well",)
+                if any(array.manager == "dm-multipath" and array.device in names for array in facts.arrays)
+                else ()
+            ),
+        ),
         intent=not declared,
     )
+
+
+@rule(
+    id="multipath.requests-above-paths",
+    severity="warning",
+    title="A multipath map makes larger requests than its paths take",
+    what="max_sectors_kb of each map of dm-multipath against those of its paths.",
+    why="device-mapper checks each request against the path that it is sent to, and fails one that is too large; "
+    "multipathd then takes the path for broken.",
+    helps_when="A path was set, or was replaced, after the map was made.",
+    hurts_when="Large streams gain from large requests: where the paths can take them, raise the paths instead.",
+    sources=(sources.MULTIPATH_CONF, sources.BLOCK_SYSFS),
+)
+def requests_above_paths(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
+    queues = _queues(facts)
+    for array in facts.arrays:
+        if array.manager != "dm-multipath":
+            continue
+        sizes = {
+            name: leading_count(queues.get(name, {}).get("max_sectors_kb")) for name in (array.device, *array.members)
+        }
+        own, paths = sizes.pop(array.device), [size for size in sizes.values() if size]
+        if own and paths and own > min(paths):
+            yield requests_above_paths.found(
+                title=f"{array.name} makes requests of {own} KiB, and a path takes {min(paths)} KiB",
+                why="A request above the limit of its path fails there, and the path is taken for broken.",
+                evidence={
+                    "arrays": (array.name,),
+                    "detail": tuple(f"{name}: {size} KiB" for name, size in sizes.items())[:_SHOWN],
+                },
+                remedy=(
+                    *set_queues((array.device,), "max_sectors_kb", min(paths)),
+                    "keep it by max_sectors_kb in multipath.conf, which sets the paths as well",
+                ),
+            )
 
 
 @rule(

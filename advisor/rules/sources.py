@@ -135,6 +135,8 @@ NETDATA_DISKS = "Netdata, health.d/disks.conf: space and inodes above 90 %, crit
 NETDATA_ZFS = "Netdata, health.d/zfs.conf: state and space of pools"
 ZPOOL = "zpoolconcepts(7), zpool-status(8)"
 THIN = "lvmthin(7): a pool that is full; autoextend"
+SNAPSHOT = "lvcreate(8), lvs(8): a snapshot that is full is invalid"
+VDO = "lvmvdo(7): out of space"
 AZURE_SLOTS = (
     "Azure NetApp Files documentation, concurrency session slots: 128, which the service takes of a connection"
 )

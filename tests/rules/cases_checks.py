@@ -94,6 +94,10 @@ def filled(percent: int | None, inodes: int | None = None, **parts: Any) -> dict
     return {"filesystems": (filesystem(used_percent=percent, inodes_used_percent=inodes, **parts),)}
 
 
+def stored(level: str, key: str, used: str) -> dict[str, Any]:
+    return {"arrays": (array("vg0/a", manager="lvm", level=level, detail={key: used}),)}
+
+
 def thin(data: str, metadata: str) -> dict[str, Any]:
     own = {"data_blocks": data, "metadata_blocks": metadata}
     return {"arrays": (array("vg0/pool", manager="lvm", level="thin-pool", detail=own),)}
@@ -199,6 +203,7 @@ DATA = read_cases(
     replaced,
     sysctls,
     thin,
+    stored,
     trimming,
     DECLUSTERED=DECLUSTERED,
     TIERS=TIERS,

@@ -101,6 +101,13 @@ ON_LINEAR = {
     "filesystems": (filesystem("dm-0", stripe_unit_bytes=0, stripe_width_bytes=0),),
 }
 LVM_IN_TWO = array("vg0/data", "sdb", "sdc", "sdd", manager="lvm", device="dm-0", level="striped", data_disks=2)
+
+
+def mpath(*paths: str, **parts: Any) -> Array:
+    """A map of dm-multipath, dm-5."""
+    return array("mpatha", *paths, **{"manager": "dm-multipath", "device": "dm-5", "level": "multipath", **parts})
+
+
 OF_SECTOR_63 = disk("sda", partition_offsets={"sda1": 63 * 512}, queue={"physical_block_size": "4096"})
 OF_ONE_MIB = disk(
     "sda", partition_offsets={"sda1": 1 << 20}, queue={"physical_block_size": "4096", "optimal_io_size": str(3 << 19)}
@@ -136,6 +143,7 @@ DATA = read_cases(
     EIGHT_CORES=EIGHT_CORES,
     IRIS=IRIS,
     LVM_IN_TWO=LVM_IN_TWO,
+    mpath=mpath,
     OF_ONE_MIB=OF_ONE_MIB,
     OF_SECTOR_63=OF_SECTOR_63,
     ON_EBS=ON_EBS,

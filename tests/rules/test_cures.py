@@ -60,9 +60,10 @@ BY_HAND = {
     "an array, volume or file system is made again, or a command of its own changes it": (
         *("arrays.span-nodes", "arrays.redundant-on-ebs", "arrays.linear-over-many", "arrays.parity-random-writes"),
         *("arrays.chunk-below-block", "arrays.fewer-stripes-than-devices", "controllers.parity-small-writes"),
+        *("lvm.thin-chunk-apart", "arrays.unlike-blocks", "zfs.small-blocks"),
         *("controllers.two-small-arrays", "filesystems.not-aligned", "disks.partition-not-aligned", "md.no-bitmap"),
         *("disks.block-sizes-differ", "filesystems.online-discard", "disks.slower-format", "disks.crypt-queues"),
-        *("lvm.thin-pool-full", "filesystems.not-trimmed", "disks.gcp-write-cache"),
+        *("lvm.thin-pool-full", "lvm.store-full", "filesystems.not-trimmed", "disks.gcp-write-cache"),
         *("ebs.few-stripes", "iris.file-system", "iris.stripe-size", "beegfs.metadata-not-mirrored"),
         *("beegfs.storage-on-parity", "beegfs.storage-on-mirror", "filesystems.strict-atime", "vxvm.one-controller"),
         *("vxvm.mirror-without-log", "vxvm.columns-share-disk", "vxfs.streams-off-stripes"),
