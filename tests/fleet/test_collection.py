@@ -251,7 +251,22 @@ def test_a_host_without_advisor_says_how_to_get_it(hosts: Hosts, installed: Path
     output = play(hosts, installed, [profile("jumbo-frames", via="host")], "--limit", "node02")
     (found,) = answers(output)
     assert "not installed on this host" in found["msg"]
-    assert "pip install host-advisor" in found["msg"]
+    assert "docs/packages.md" in found["msg"]
+
+
+@needs_hosts
+def test_a_host_with_advisor_but_no_python_for_ansible_is_captured(installed: Path, readable_copy: Path) -> None:
+    tasks: list[dict[str, Any]] = [
+        {
+            "advisor.host.facts": {"gather": ["host"], "controller_executable": str(BIN / "advisor")},
+            "register": "asked",
+        },
+        {"ansible.builtin.debug": {"msg": "by {{ asked.via }}"}},
+    ]
+    with Hosts(1, node01=Kind(programs=program(readable_copy))) as hosts:
+        output = play(hosts, installed, tasks)
+        assert recap(output) == {"node01": (0, 0)}, output
+        assert "by controller" in output
 
 
 @needs_hosts

@@ -15,6 +15,7 @@ class Program:
 
     def __init__(self, module):
         self._module = module
+        self.warn = module.warn
         named = module.params["executable"]
         self._path = named or module.get_bin_path("advisor", opt_dirs=list(DIRECTORIES))
         if not self._path:

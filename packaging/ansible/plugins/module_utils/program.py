@@ -33,7 +33,7 @@ DIRECTORIES = ("/usr/local/bin", "/opt/advisor/bin", "/root/.local/bin")
 """Where advisor may be besides the search path, which sudo often shortens."""
 
 HOW_TO_INSTALL = (
-    "Install it there (a package of advisor, or: python3 -m pip install host-advisor), name it with executable, "
+    "Install it there (a package or the single file: docs/packages.md of advisor), name it with executable, "
     "or have it on the controller: what is planned there runs on the host as a shell script (via: controller)."
 )
 

@@ -246,16 +246,15 @@ def apply_profiles(program, params, check_mode):
     plan = program.ask(["apply", *words, "--dry-run"])
     if plan["cannot_apply"]:
         raise refusal(plan)
-    active, warnings = [], []
+    active = []
     try:
         active = active_transactions(program.ask(["status"]), plan["profiles"])
     except AdvisorError as error:
         if not check_mode or error.fields.get("rc") != 6:
             raise
-        warnings = ["Without root it cannot be seen which transactions are active: what would be replaced is unknown."]
+        program.warn("Without root it cannot be seen which transactions are active: what would be replaced is unknown.")
     stale = stale_values(plan, active)
     result = {
-        "warnings": warnings,
         "state": "unchanged",
         "transaction": active[0]["id"] if active else None,
         "changes": short_changes(plan),

@@ -32,6 +32,12 @@ _FIND = (
         " ".join(f"{one}/advisor" for one in DIRECTORIES), _MARK
     )
 )
+# A Python that every ansible-core can send modules to: the module for the host's program is one.
+_FIND_PYTHON = (
+    "for one in {} python3.14 python3.13 python3.12 python3.11 python3.10 python3.9 python3; do "
+    "if \"$one\" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then "
+    f'printf "\\n{_MARK}python\\n"; break; fi; done'
+)
 # Journals alone: what rolls back stays where it is.
 _PACK = (
     f"cd {_STATE}/transactions 2>/dev/null || exit 0; set --; "
@@ -104,7 +110,7 @@ class HostAction(ActionBase):
         self._params = params
         self._keep_alive()
         try:
-            program = self._choose(params)
+            program = self._choose(params, task_vars or {})
             if program is None:
                 found = dict(self.act_from_controller(params, task_vars or {}), via="controller")
             else:
@@ -133,15 +139,18 @@ class HostAction(ActionBase):
 
     # Programs
 
-    def _choose(self, params):
+    def _choose(self, params, task_vars):
         """The program on the host. None for the one on the controller."""
         if params["via"] == "controller":
             return None
         if params["executable"]:
             return params["executable"]
-        output = self.run_command(_FIND)
-        found = [line[len(_MARK) :] for line in output.splitlines() if line.startswith(_MARK + "/")]
-        if found:
+        named = shlex.quote(str(task_vars.get("ansible_python_interpreter") or "python3"))
+        find_python = _FIND_PYTHON.replace("{}", "python3" if named.startswith("auto") else named)
+        lines = self.run_command(f"{_FIND}; {find_python}").splitlines()
+        found = [line[len(_MARK) :] for line in lines if line.startswith(_MARK + "/")]
+        is_reachable = _MARK + "python" in lines or params["via"] == "host" or self._controller_program() is None
+        if found and is_reachable:
             return found[0]
         if params["via"] == "host" or self._controller_program() is None:
             raise AdvisorError("advisor is not installed on this host. " + HOW_TO_INSTALL, kind="not-installed")
