@@ -23,6 +23,7 @@ from advisor.cli.measuring import (
     SeriesMetrics,
     Target,
     TargetMemory,
+    ask_when_busy,
     exit_code,
     print_result,
     refuse_with_command,
@@ -62,7 +63,7 @@ def bench(
     seed: Annotated[
         int | None, Option("--seed", metavar="N", help="Order each round by this seed. Default: drawn.")
     ] = None,
-    force: Annotated[bool, Option("--force", help="Measure on a busy host too; indicative only.")] = False,
+    force: Annotated[bool, Option("--force", help="Do not ask on a busy host.")] = False,
     byte_budget: ByteBudget = None,
     threads: Annotated[
         str | None,
@@ -120,6 +121,7 @@ def bench(
         size=size,
         target_memory=target_memory,
         places=places or (),
+        ask=ask_when_busy,
     )
     names = choose_workloads(workloads or (), threads)
     options = repeated_options(

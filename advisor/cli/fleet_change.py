@@ -173,8 +173,8 @@ def apply(
         bool,
         Option(
             "--force",
-            help="Apply although a scan would then report a new warning; also let that proof measure on a busy canary, "
-            "where no gain is proven.",
+            help="Apply although a scan would then report a new warning; also let that proof toggle a link "
+            "that its ssh session needs.",
         ),
     ] = False,
     allow_link_flap: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -49,6 +50,15 @@ Places = Annotated[
     list[str] | None,
     Option("--place", metavar="SECTION=DIR", help="Place a section of the workload, such as wij=/wij."),
 ]
+DeadTime = Annotated[
+    float | None,
+    Option(
+        "--dead-time",
+        metavar="SECONDS",
+        help="Hold each arm a fifth longer than this before a verdict: no effect begins later after a switch. Default: "
+        "30.",
+    ),
+]
 OwnBenchmark = Annotated[
     str | None,
     Option("--command", metavar="CMD", help="Run this in place of fio: a benchmark of your own. No shell is used."),
@@ -86,6 +96,15 @@ Environment = Annotated[
     list[str] | None,
     Option("--env", metavar="NAME[=VALUE]", help="Set this in the environment of --command; without a value, as here."),
 ]
+
+
+def ask_when_busy(words: str) -> None:
+    """Say what a busy host costs; on a terminal ask whether to measure. Raises RefusedError where the answer is no."""
+    from advisor.cli.change import ask_user
+
+    say(words)
+    if sys.stdin.isatty():
+        ask_user("Measure now?", has_dry_run=False)
 
 
 def repeated_options(given: Mapping[str, object]) -> tuple[str, ...]:

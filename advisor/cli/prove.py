@@ -16,6 +16,7 @@ from advisor.cli.measuring import (
     Budget,
     ByteBudget,
     CommandTimeout,
+    DeadTime,
     Directory,
     Environment,
     FileSize,
@@ -26,6 +27,7 @@ from advisor.cli.measuring import (
     Seconds,
     Target,
     TargetMemory,
+    ask_when_busy,
     exit_code,
     print_result,
     refuse_with_command,
@@ -124,8 +126,11 @@ def prove(
     seed: Annotated[
         int | None, Option("--seed", metavar="N", help="Order the pairs by this seed. Default: drawn.")
     ] = None,
-    force: Annotated[bool, Option("--force", help="Measure on a busy host too; indicative at most.")] = False,
+    force: Annotated[
+        bool, Option("--force", help="Do not ask on a busy host; toggle a link that your ssh session needs.")
+    ] = False,
     byte_budget: ByteBudget = None,
+    dead_time: DeadTime = None,
     seconds: Seconds = None,
     size: FileSize = None,
     target_memory: TargetMemory = None,
@@ -275,6 +280,8 @@ def prove(
         keep_if_gain=keep_if_gain,
         allow_link_flap=allow_link_flap,
         self_test=self_test,
+        dead_time=dead_time,
+        ask=ask_when_busy,
     )
     options = repeated_options(
         {
@@ -287,6 +294,7 @@ def prove(
             "--set": pairs,
             "--place": places,
             "--budget": budget,
+            "--dead-time": dead_time,
             "--byte-budget": byte_budget,
             "--seconds": seconds,
             "--file-size": size,

@@ -11,6 +11,7 @@ from advisor.cli.measuring import (
     AsUser,
     ByteBudget,
     CommandTimeout,
+    DeadTime,
     Directory,
     Environment,
     FileSize,
@@ -87,7 +88,8 @@ def tune(
     seed: Annotated[
         int | None, Option("--seed", metavar="N", help="Order the blocks by this seed. Default: drawn.")
     ] = None,
-    force: Annotated[bool, Option("--force", help="Measure on a busy host too; indicative at most.")] = False,
+    dead_time: DeadTime = None,
+    force: Annotated[bool, Option("--force", help="Toggle a link that your ssh session needs.")] = False,
     as_json: Json = False,
 ) -> int:
     """Search among profiles for what helps your own benchmark. Races them, by it or by a pattern of fio, in randomised
@@ -174,6 +176,7 @@ def tune(
             budget_seconds=parse_budget(budget),
             seed=seed,
             force=force,
+            hold_seconds=choose_settings(dead_time=dead_time).hold_seconds,
             keep_if_gain=keep_if_gain,
             is_ablating=not no_ablation,
             asked=(*(candidates or ()), *(ranges or ())),
@@ -190,6 +193,7 @@ def tune(
                     "--command-timeout": command_timeout,
                     "--directory": directory,
                     "--env": variables_to_repeat(environment or ()),
+                    "--dead-time": dead_time,
                     "--force": force,
                 }
             ),

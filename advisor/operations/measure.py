@@ -19,12 +19,14 @@ from advisor.proof.comparison import SeriesComparison, compare
 from advisor.proof.covariates import memory_bytes
 from advisor.proof.profile import ground_for_command
 from advisor.proof.records import Proof
+from advisor.proof.schedule import HOLD_FACTOR, HOLD_SECONDS
 from advisor.proof.series import Bench
 from advisor.proof.session_runner import ProgressEvent, Settings
 from advisor.proof.sizes import file_size, parse_size
 from advisor.proof.workloads import expand_workloads
 
 _BUDGET_MAX_SECONDS = 7 * 86400
+_DEAD_TIME_MAX_SECONDS = 3600.0
 _BUDGET = lazy_regex(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)([smh]?)")
 _UNIT_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -62,12 +64,15 @@ def choose_settings(
     keep_if_gain: bool = False,
     allow_link_flap: bool = False,
     self_test: bool = False,
+    dead_time: float | None = None,
+    ask: Callable[[str], None] = lambda _: None,
 ) -> Settings:
     """Return what a session is asked for; the arguments are what the options of their names take.
 
-    ``target`` is a directory for fio's scratch file. ``budget`` and ``seconds`` are in seconds, ``byte_budget`` in MiB;
-    a ``budget`` may be a text for `parse_budget`. Raises UsageError before anything is looked at, for a file that could
-    not be written among others.
+    ``target`` is a directory for fio's scratch file. ``budget``, ``seconds`` and ``dead_time`` are in seconds,
+    ``byte_budget`` in MiB; a ``budget`` may be a text for `parse_budget`. ``ask`` is told what a busy host costs, and
+    raises RefusedError where it is not to be measured. Raises UsageError before anything is looked at, for a file that
+    could not be written among others.
     """
     if quick and deep:
         raise UsageError("--quick and --deep exclude each other")
@@ -77,6 +82,8 @@ def choose_settings(
         raise _budget_error(f"{budget:g}")
     if save is not None:
         check_place(save)
+    if dead_time is not None and not 0 <= dead_time <= _DEAD_TIME_MAX_SECONDS:
+        raise UsageError(f"--dead-time {dead_time:g}: expected 0 to {_DEAD_TIME_MAX_SECONDS:g} s")
     return Settings(
         target=str(target.resolve()) if target else "",
         mode="quick" if quick else "deep" if deep else "default",
@@ -92,6 +99,8 @@ def choose_settings(
         keep_if_gain=keep_if_gain,
         allow_link_flap=allow_link_flap,
         self_test=self_test,
+        hold_seconds=HOLD_SECONDS if dead_time is None else HOLD_FACTOR * dead_time,
+        ask=ask,
     )
 
 

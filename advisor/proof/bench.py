@@ -27,7 +27,7 @@ from advisor.proof.schedule import Schedule
 from advisor.proof.scratch import require_space
 from advisor.proof.series import Bench, Round, Series, summarise_series
 from advisor.proof.session import chosen_mode, layout_notes
-from advisor.proof.session_runner import Progress, ProgressEvent, SessionRunner, Settings, require_calm, silent
+from advisor.proof.session_runner import Progress, ProgressEvent, SessionRunner, Settings, accept_busy, silent
 from advisor.proof.sizes import thread_counts
 from advisor.proof.target import MeasuredTarget, read_target
 from advisor.proof.workloads import Pattern, command_pattern, get_workload
@@ -68,10 +68,10 @@ def bench(
         if plan.scratch_bytes:
             require_space(target, plan.scratch_bytes, settings.keep)
         gate = read_gate(host)
-        require_calm(gate, force=settings.force)
         if isinstance(runner, RunsCommand):
             # That it runs and holds its figures, and how long it takes.
             plan = _make_schedule(patterns, settings, target, run_seconds=runner.try_out(stop))
+        accept_busy(gate, plan, settings)
         series = Series(
             workloads=names,
             schedule=plan,

@@ -16,7 +16,7 @@ from advisor.host.numbers import count_noun
 from advisor.proof.records import NONE, PAIRED, FioRun, Proof, Session, Summary, Verdict
 from advisor.proof.schedule import SESSION_LEVEL
 from advisor.proof.statistics import hodges_lehmann, signed_rank, step_down
-from advisor.proof.verdict import counted_pairs, decide_session, make_sample
+from advisor.proof.verdict import counted_pairs, decide_session, is_held_back, make_sample
 
 SINGLE_CONFIDENCE = 0.95
 
@@ -24,6 +24,14 @@ SINGLE_CONFIDENCE = 0.95
 def conclude_session(session: Session) -> Proof:
     """Return what follows from a session; the same session gives the same result."""
     return decide_session(session) if session.is_paired else _decide_arms(session)
+
+
+def is_withheld(session: Session) -> bool:
+    """Return whether a difference is withheld because the held arms do not show it."""
+    if session.is_paired:
+        return is_held_back(session)
+    claims = session.subject.claims
+    return any(is_held_back(pairs_of(session, arm, claim.workload)) for arm in session.arms[1:] for claim in claims)
 
 
 def smallest_blocks(comparisons: int, alpha: float = SESSION_LEVEL) -> int:
@@ -110,7 +118,7 @@ def _decide_arms(session: Session) -> Proof:
         verdict="invalid" if invalid else "indicative" if indicative else tendency,
         workloads=tuple(found),
         tendency=tendency,
-        reasons=(*invalid, *indicative),
+        reasons=(*invalid, *indicative, *(_reasons_of(parts, "inconclusive"))),
         notes=(*session.notes, *_said_of(parts, [part.notes for part in parts])),
         guardrails=tuple(
             msgspec.structs.replace(one, arm=part.workloads[0].arm) for part in parts for one in part.guardrails

@@ -139,7 +139,7 @@ def _runs_of(saved: Saved | SavedBench, source: str) -> _Runs:
 
 def _doubts(of: Series | Session) -> Iterable[str]:
     if of.forced:
-        yield "was measured on a busy host by --force"
+        yield "was measured on a busy host"
     if of.ended == "interrupted":
         yield "was interrupted"
 

@@ -210,6 +210,8 @@ class Session(msgspec.Struct, frozen=True):
     holds: tuple[Hold, ...] = ()
     wants_hold: bool = False
     """Whether "no difference" needs the arms to be held first; False in records from before that rule."""
+    holds_all: bool = False
+    """Whether a difference needs that as well; False in records from before that rule."""
     options: tuple[str, ...] = ()
     """The other options of the call, word by word: with them it measures the same again."""
     live: Switchback | None = None

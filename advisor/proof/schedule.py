@@ -26,8 +26,16 @@ CONTROL_SECONDS = 0.5
 """The control runs in every pair: a gain counts only once the control has enough pairs to be judged."""
 EQUIVALENCE_PAIRS = 16
 """Pairs below which "no difference" is never said."""
-HOLD_SECONDS = 20.0
-"""How long each arm is held, before "no difference" is said, to see whether an effect comes late."""
+HOLD_FACTOR = 1.2
+HOLD_SECONDS = HOLD_FACTOR * 30.0
+"""How long each arm is held before a verdict, to see whether the effect is the same then: longer than any dead time of
+30 s, so that the second half shows the arm that is held."""
+HOLD_RUNS = 6
+"""Of each claimed workload in a held arm, at least."""
+LONG_TURN_SECONDS = 60.0
+"""A turn as long as this holds its arm by itself."""
+MINIMUM_HELD_PAIRS = 6
+"""Below so many pairs nothing is called, and no time is kept back for holding the arms."""
 REPEAT_SHARE = 0.5
 DEFAULT_BYTE_BUDGET = 8 * GIB
 DEVICE_SHARE = 0.01
@@ -85,6 +93,10 @@ class Schedule(msgspec.Struct, frozen=True):
     predicted_seconds: float
     pair_seconds: float
     arms: int = 2
+    hold_seconds: float = 0.0
+    """How long each arm is held before a verdict; 0 where that is not needed."""
+    hold_runs: int = 0
+    """Of each claimed workload in that time."""
 
 
 def looks_for(pairs: int, mode: Mode) -> tuple[int, ...]:
@@ -132,9 +144,12 @@ def make_schedule(
     scratch_bytes: int | None = None,
     arms: int = 2,
     files: int = 1,
+    held: int = 2,
+    hold_seconds: float = HOLD_SECONDS,
 ) -> Schedule:
     """Lay a session out. ``place_seconds`` is what applying an arm and settling takes; one of a single arm has
-    no looks but the last. ``files`` is the number of scratch files, each of the same size.
+    no looks but the last. ``files`` is the number of scratch files, each of the same size. ``held`` arms are held for
+    ``hold_seconds`` before a verdict.
 
     Raises RefusedError where the budget in seconds has no room for one pair, or the one in bytes none for the runs.
     """
@@ -146,15 +161,22 @@ def make_schedule(
     each = pair_seconds(workloads, mode, place_seconds, arms)
     warm_up = arms * (place_seconds + len(workloads) * WARM_UP_RUNS * (mode.seconds + _overhead_seconds(workloads)))
     fixed = files * size / FILL_BYTES_PER_SECOND + warm_up + RESERVE_SECONDS
+    turn = each / arms
+    if arms < 2 or turn >= LONG_TURN_SECONDS:
+        held = 0
+    run = max(mode.seconds + _overhead_seconds(workloads), 1e-3) * len(workloads)
+    hold_runs = max(HOLD_RUNS, math.ceil(hold_seconds / run)) if held else 0
+    hold = held * (place_seconds + max(hold_seconds, hold_runs * run))
+    if budget_seconds is not None and fixed + hold + MINIMUM_HELD_PAIRS * each <= budget_seconds:
+        fixed, hold = fixed + hold, 0.0
     noun = {1: "round", 2: "pair"}.get(arms, "block")
     pairs = _fitting_pairs(
-        mode, each, fixed, budget_seconds, noun, has_scratch=size > 0, is_measured=_is_own_command(workloads)
+        mode, each, fixed, budget_seconds, noun, hold, has_scratch=size > 0, is_measured=_is_own_command(workloads)
     )
     writers = sum(1 for workload in workloads if workload.is_writing)
-    writing_runs = writers * arms * (WARM_UP_RUNS + pairs)
+    writing_runs = writers * (arms * (WARM_UP_RUNS + pairs) + held * hold_runs)
     per_run = _run_bytes(budget, files * size, writing_runs, _smallest_run(workloads))
     looks = looks_for(pairs, mode) if arms == 2 else (pairs,)
-    hold = 2 * (HOLD_SECONDS + each) if arms == 2 and pairs >= EQUIVALENCE_PAIRS else 0.0
     if budget_seconds is not None:
         hold = max(0.0, min(hold, budget_seconds - fixed - pairs * each))
     return Schedule(
@@ -171,6 +193,8 @@ def make_schedule(
         predicted_seconds=min(fixed + pairs * each + hold, math.inf if budget_seconds is None else budget_seconds),
         pair_seconds=each,
         arms=arms,
+        hold_seconds=hold_seconds if held else 0.0,
+        hold_runs=hold_runs,
     )
 
 
@@ -227,6 +251,7 @@ def _fitting_pairs(
     fixed: float,
     budget_seconds: float | None,
     noun: str,
+    hold: float = 0.0,
     *,
     has_scratch: bool,
     is_measured: bool = False,
@@ -240,7 +265,7 @@ def _fitting_pairs(
     slack = MEASURED_SLACK if is_measured else 1.0
     hint = (
         f"--budget {enough_budget(slack * (fixed + each))} has room for one {noun}, --budget "
-        f"{enough_budget(slack * (fixed + mode.pairs * each))} has room for all {mode.pairs}"
+        f"{enough_budget(slack * (fixed + hold + mode.pairs * each))} has room for all {mode.pairs}"
     )
     if not has_scratch:
         raise RefusedError(

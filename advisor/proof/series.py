@@ -32,7 +32,6 @@ from advisor.proof.workloads import get_workload, split_threads
 Quality = Literal["sound", "indicative", "invalid"]
 
 CONFIDENCE = 0.95
-MAX_CONTAMINATED_SHARE = 0.5
 DRIFT_LEVEL = 0.01
 KNEE_SHARE = 0.95
 
@@ -162,13 +161,10 @@ def values_of(series: Series, workload: str, metric: MetricName) -> tuple[float,
 def summarise_series(series: Series) -> Bench:
     """The figures that follow from a series, and how far they can be relied on."""
     reasons = list(series.faults)
-    share = contaminated_share(series)
-    if share > MAX_CONTAMINATED_SHARE:
-        reasons.append(f"{share:.0%} of the rounds were contaminated by other activity")
     invalid = reasons
     indicative = _indicative_reasons(series)
     measured = tuple(_summarise_workload(series, name, metric) for name, metric in series.measured)
-    notes = []
+    notes = [f"the host was busy: {what}" for what in series.gate.busy] if series.forced else []
     left = sum(1 for one in counted_rounds(series) if one.contaminated)
     if left:
         notes.append(f"{left} contaminated rounds are included: there was no room to repeat them")
@@ -245,8 +241,6 @@ def contaminated_share(series: Series) -> float:
 
 def _indicative_reasons(series: Series) -> list[str]:
     reasons = []
-    if series.forced:
-        reasons.append("measured on a busy host by --force")
     if series.ended == "interrupted":
         reasons.append("the series was interrupted")
     count = len(counted_rounds(series))

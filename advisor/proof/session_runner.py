@@ -7,6 +7,7 @@ pairs and blocks of `prove` and the rounds of `bench` have in common.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -16,11 +17,12 @@ import msgspec
 
 from advisor.errors import AdvisorError, NotRestoredError, RefusedError
 from advisor.host import Host
+from advisor.host.numbers import count_noun
 from advisor.proof import fio
 from advisor.proof.ablation import combination_digits, draw_combinations
 from advisor.proof.archive import Result
 from advisor.proof.arms import Arms, Reconnect, Toggle
-from advisor.proof.blocks import conclude_session
+from advisor.proof.blocks import conclude_session, is_withheld
 from advisor.proof.covariates import CalmGate
 from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.measurer import MeasurePace, Measurer, is_under_pressure, lamps_of, place_targets
@@ -35,7 +37,6 @@ from advisor.proof.verdict import is_settled
 from advisor.proof.workloads import Pattern, get_workload
 
 SEQUENCE_RUNS = 8
-MAX_HOLD_RUNS = 60
 
 Stage = Literal["plan", "scratch", "warm-up", "probe", "pair", "round", "block", "hold", "restore"]
 
@@ -70,6 +71,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     keep_partial: bool = True
     attempts: int = 1
     self_test: bool = False
+    hold_seconds: float = HOLD_SECONDS
+    """How long each arm is held before a verdict."""
+    ask: Callable[[str], None] = lambda _: None
+    """Tells what a busy host costs. Raises RefusedError where it is not to be measured."""
 
 
 class ProgressEvent(msgspec.Struct, frozen=True):
@@ -99,12 +104,14 @@ def silent(_event: ProgressEvent) -> None:
     """Show nothing."""
 
 
-def require_calm(gate: CalmGate, *, force: bool) -> None:
-    """Raise RefusedError on a busy host, unless forced."""
-    if gate.busy and not force:
-        raise RefusedError(
-            f"the host is busy: {'; '.join(gate.busy)}",
-            hint="try again later; --force measures all the same, and the verdict is then indicative at most",
+def accept_busy(gate: CalmGate, schedule: Schedule, settings: Settings) -> None:
+    """Say what a busy host costs, and ask. Raises RefusedError where the answer is no."""
+    if gate.busy and not settings.force:
+        unit = {1: "round", 2: "pair"}.get(schedule.arms, "block")
+        settings.ask(
+            f"the host is busy: {'; '.join(gate.busy)}. Other load falls on all arms alike: it takes more time, and a"
+            f" smaller effect may stay unseen. At most {count_noun(schedule.pairs, unit)}, about"
+            f" {math.ceil(schedule.predicted_seconds / 60)} min"
         )
 
 
@@ -240,7 +247,8 @@ class SessionRunner(Generic[Record, Result, Unit]):
         return found
 
     def prepare(self) -> None:
-        """Scratch file and warm-up. Raises RefusedError where others use the device, before anything is changed."""
+        """Scratch file and warm-up, before anything is changed, and whether others use the device. Raises RefusedError
+        where runs are too short to be timed."""
         idle = self.measurer.sample_idle()
         if self.schedule.scratch_bytes:
             self.show_progress("scratch")
@@ -249,7 +257,6 @@ class SessionRunner(Generic[Record, Result, Unit]):
         reason = self.measurer.foreign_reason(idle)
         if reason is not None:
             before: CalmGate = self.session.gate
-            require_calm(CalmGate(busy=(reason,)), force=self.settings.force)
             self.recorder.update(gate=msgspec.structs.replace(before, busy=(*before.busy, reason)), forced=True)
         self.measurer.require_timed()
 
@@ -472,28 +479,37 @@ class Conductor(SessionRunner[Session, Proof, Pair]):
         return Pair(index, attempt, shown, judged, tuple(control_runs), contaminated=bool(lamps_of(judged)))
 
     def _hold_arms(self) -> None:
-        """Before "no difference" is said: each arm for a longer time, as an effect may come after the pairs' end."""
-        if self.settings.self_test or not self.session.is_paired:
+        """Before a verdict: each arm for a longer time, as an effect may come after a turn's end, and then count for
+        the arm that comes next. Where the held arms say otherwise than the pairs, which noise may do, once more."""
+        if self.settings.self_test or not self.schedule.hold_seconds:
             return
-        self.recorder.update(wants_hold=True)
-        session = msgspec.structs.replace(self.session, wants_hold=False)
-        if conclude_session(session).tendency != "no-difference" or not self.pace.has_seconds(
-            2 * (HOLD_SECONDS + self.schedule.pair_seconds)
-        ):
-            return
-        names = dict.fromkeys(claim.workload for claim in self.session.subject.claims)
-        holds = []
-        order: Sequence[Arm] = ("A", "B") if self.coin.getrandbits(1) else ("B", "A")
-        for arm in order:
-            self.show_progress("hold")
-            self.arms.place(arm)
-            began, runs = time.monotonic(), list[FioRun]()
-            while time.monotonic() - began < HOLD_SECONDS or len(runs) < 3 * len(names):
-                if not self.pace.has_bytes(self.measurer.bytes_written, 1) or len(runs) >= MAX_HOLD_RUNS * len(names):
-                    break
-                runs += [
-                    self._run_fio(arm, self.session.subject.pattern_of(name), self.schedule.seconds_per_run)
-                    for name in names
-                ]
-            holds.append(Hold(arm, tuple(runs)))
-        self.recorder.update(holds=tuple(holds))
+        found = self.recorder.result()
+        called = {one.arm for one in found.workloads if one.verdict in ("gain", "loss")}
+        self.recorder.update(wants_hold=self.session.is_paired, holds_all=True)
+        if self.session.is_paired:
+            called = {"B"} if called or found.tendency == "no-difference" else set()
+        arms = [arm for arm in self.session.arms if arm in called or (called and arm == self.baseline)]
+        for _ in range(2):
+            seconds = len(arms) * (self.schedule.hold_seconds + self.schedule.pair_seconds / self.schedule.arms)
+            if not arms or not self.pace.has_seconds(seconds):
+                return
+            for arm in self.coin.sample(arms, len(arms)):
+                self.show_progress("hold")
+                self.recorder.update(holds=(*self.session.holds, self._hold_arm(arm)))
+            if not is_withheld(self.session):
+                return
+
+    def _hold_arm(self, arm: Arm) -> Hold:
+        """Spread over the time as many runs of each claimed workload as the layout has room for."""
+        names = list(dict.fromkeys(claim.workload for claim in self.session.subject.claims))
+        self.arms.place(arm)
+        began, runs = time.monotonic(), list[FioRun]()
+        for number in range(self.schedule.hold_runs):
+            if not self.pace.has_bytes(self.measurer.bytes_written, 1):
+                break
+            due = began + number * self.schedule.hold_seconds / self.schedule.hold_runs
+            self.stop.sleep(max(0.0, due - time.monotonic()))
+            for name in names:
+                pattern = self.session.subject.pattern_of(name)
+                runs.append(self._run_fio(arm, pattern, self.schedule.seconds_per_run))
+        return Hold(arm, tuple(runs))

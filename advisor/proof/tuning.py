@@ -37,9 +37,17 @@ from advisor.proof.profile import ArmPlan, Means, measure_arms
 from advisor.proof.race import PRESENT, Block, drop_arms, find_winner, rank_arms
 from advisor.proof.records import Proof
 from advisor.proof.result_store import explain_not_stored, results_directory, store_result
-from advisor.proof.schedule import MEASURED_SLACK, MODES, RESERVE_SECONDS, WARM_UP_RUNS, level_for, looks_for
+from advisor.proof.schedule import (
+    HOLD_SECONDS,
+    MEASURED_SLACK,
+    MODES,
+    RESERVE_SECONDS,
+    WARM_UP_RUNS,
+    level_for,
+    looks_for,
+)
 from advisor.proof.session import BLOCKS, PLACE_SECONDS
-from advisor.proof.session_runner import Progress, ProgressEvent, Settings, require_calm
+from advisor.proof.session_runner import Progress, ProgressEvent, Settings
 from advisor.proof.statistics import median
 from advisor.proof.tuning_arms import Candidates, CandidateSwitch, RaceArm, plan_offers, reduce_arm
 from advisor.proof.tuning_load import MAX_BLOCKS, RaceLoad, metric_of
@@ -80,6 +88,7 @@ class TuneOptions(msgspec.Struct, frozen=True, kw_only=True):
     is_ablating: bool = True
     asked: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    hold_seconds: float = HOLD_SECONDS
 
 
 def count_placebos(candidates: int) -> int:
@@ -203,10 +212,9 @@ def tune(
         facts = scan(host)
         arms, left = plan_offers(host, candidates.offers, facts, kept, load)
         if resumed is None:
-            session = _begin_session(host, arms, (*candidates.left_out, *left), load, options, facts, stop)
+            session = _begin_session(host, arms, (*candidates.left_out, *left), load, options, facts, stop, say)
         else:
             session = _continue_session(host, resumed, arms)
-            require_calm(read_gate(host), force=session.goes_on_when_busy)
         _write_session(kept, session)
         say(f"search {session.id}: if it is cut off, advisor tune --resume {session.id} goes on")
         return _Search(host, arms, session, load, kept, facts, stop, say, progress, began).run()
@@ -220,6 +228,7 @@ def _begin_session(
     options: TuneOptions,
     facts: Facts,
     stop: Stop,
+    say: Say,
 ) -> TuneSession:
     if not arms:
         reasons = "; ".join(f"{one.name}: {one.reason}" for one in left)
@@ -232,7 +241,8 @@ def _begin_session(
     for one in arms:
         require_other_way_in(host, facts, one.plan, force=options.force)
     gate = read_gate(host)
-    require_calm(gate, force=options.force)
+    for reason in gate.busy:
+        say(f"the host is busy: {reason}: the search takes more runs to see an effect")
     # Before anything is changed: that it runs, holds its figures, and how long it takes.
     run_seconds = load.try_out(stop)
     names = [one.candidate.name for one in arms]
@@ -258,10 +268,10 @@ def _begin_session(
         host=read_identity(host),
         gate=gate,
         forced=bool(gate.busy),
-        may_force=options.force,
         keep_if_gain=options.keep_if_gain,
         asked=options.asked,
         options=options.options,
+        hold_seconds=options.hold_seconds,
     )
 
 
@@ -456,7 +466,7 @@ class _Search:
             mode="quick",
             budget_seconds=room,
             seed=random.Random(f"ablation {self.session.seed}").getrandbits(32),
-            force=self.session.goes_on_when_busy,
+            force=True,
             keep_result=True,
             keep_partial=False,
         )
@@ -511,10 +521,11 @@ class _Search:
             pairs=registered.pairs,
             budget_seconds=budget,
             seed=registered.seed,
-            force=session.goes_on_when_busy,
+            force=True,
             keep_result=True,
             keep_partial=False,
             attempts=attempts,
+            hold_seconds=session.hold_seconds,
         )
         try:
             return self._measure(winner, settings)

@@ -20,7 +20,17 @@ from advisor.proof.measurer import Measurer
 from advisor.proof.metrics import METRICS, Metric
 from advisor.proof.own_command import COMMAND_WORKLOAD, OwnCommand
 from advisor.proof.relevance import class_of, require_visible
-from advisor.proof.schedule import MODES, RESERVE_SECONDS, WARM_UP_RUNS, Schedule, looks_for, make_schedule
+from advisor.proof.schedule import (
+    HOLD_RUNS,
+    HOLD_SECONDS,
+    LONG_TURN_SECONDS,
+    MODES,
+    RESERVE_SECONDS,
+    WARM_UP_RUNS,
+    Schedule,
+    looks_for,
+    make_schedule,
+)
 from advisor.proof.session import PLACE_SECONDS, chosen_mode
 from advisor.proof.session_runner import Settings
 from advisor.proof.target import read_target
@@ -99,7 +109,8 @@ class CommandLoad:
 
     def confirmation_seconds(self, turn: float, pairs: int) -> float:
         # A try-out, the warm-up of both arms, and the pairs, as `advisor.proof.schedule` lays them out.
-        return turn + 2 * (1 + WARM_UP_RUNS) * turn + 2 * pairs * turn + RESERVE_SECONDS
+        held = 2 * max(HOLD_SECONDS, HOLD_RUNS * turn) if turn < LONG_TURN_SECONDS else 0.0
+        return turn + 2 * (1 + WARM_UP_RUNS) * turn + 2 * pairs * turn + held + RESERVE_SECONDS
 
     def complete(self, settings: Settings) -> Settings:
         return settings

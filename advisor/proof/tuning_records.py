@@ -17,6 +17,7 @@ from advisor.proof.identity import HostIdentity
 from advisor.proof.metrics import Metric
 from advisor.proof.own_command import OwnCommand
 from advisor.proof.records import ArmSetting, Proof, Verdict
+from advisor.proof.schedule import HOLD_SECONDS
 
 PLACEBO = "placebo"
 """An arm that sets nothing, as the present state does."""
@@ -130,24 +131,19 @@ class TuneSession(msgspec.Struct, frozen=True):
     gate: CalmGate = CalmGate()
     forced: bool = False
     """Whether the host was busy when it began."""
-    may_force: bool = False
-    """Whether it was asked to go on where the host is busy."""
     keep_if_gain: bool = False
     asked: tuple[str, ...] = ()
     """The words of ``--candidates``; ``options`` are the other options of the call, word by word."""
     options: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    hold_seconds: float = HOLD_SECONDS
+    """How long each arm of the confirmation is held before its verdict."""
     pattern: TunePattern | None = None
     """What is run in place of a command."""
     is_ablating: bool = False
     """Whether it is examined which of the winner's values did it."""
     ablation: TuneAblation | None = None
     schema: Literal["advisor.tune-session/1"] = "advisor.tune-session/1"
-
-    @property
-    def goes_on_when_busy(self) -> bool:
-        """Whether a busy host holds up no part of it. Sessions of earlier versions say it by ``forced`` alone."""
-        return self.forced or self.may_force
 
     @property
     def survivors(self) -> tuple[int, ...]:

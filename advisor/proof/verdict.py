@@ -3,12 +3,13 @@
 The rules, in order of precedence:
 
 ==============  ==============================================================================================
-invalid         control moved, a fault (read-back failed, fio error), or more than half of the pairs contaminated
-indicative      tunables that cannot be toggled (T3), forced gate, interrupted, order effect, under 6 pairs; a gain
-                before the control has 6 pairs, or not shown to be larger than what it shows; contamination of one arm
-                alone; a gain or none under live traffic where a pair has a figure in one arm only
-gain, loss      Holm-adjusted p at most alpha and the interval excludes no difference; where pairs were repeated for
-                what one arm saw, also among all attempts that do not stand out when the arms are not known
+invalid         control moved, or a fault (read-back failed, fio error)
+indicative      tunables that cannot be toggled (T3), interrupted, order effect, under 6 pairs; a gain before the
+                control has 6 pairs, or not shown to be larger than what it shows; a gain or none under live traffic
+                where a pair has a figure in one arm only
+gain, loss      Holm-adjusted p at most alpha and the interval excludes no difference, and the arms, once held, show the
+                same direction; where pairs were repeated for what one arm saw, also among all attempts that do not
+                stand out when the arms are not known. Contamination alone widens intervals, and no more
 gain-with-cost  a gain, but a guardrail is broken, or another claim is a loss
 no-difference   90 % interval inside the margin (two one-sided tests), 16 pairs or more, and no effect that comes late
 inconclusive    everything else; the summary says what could have been seen and how many pairs it would take
@@ -70,8 +71,6 @@ CARRY_OVER_LEVEL = 0.01
 CARRY_OVER_DOUBT_LEVEL = 0.05
 """Up to here an effect of the order is no reason against a verdict, but not to be called unseen either."""
 CONTROL_LEVEL = 0.05
-MAX_CONTAMINATED_SHARE = 0.5
-ONE_SIDED_LEVEL = 0.05
 LEANING_LEVEL = 0.5
 """Sign test below which contamination leans to an arm: low enough that two pairs of arm B alone count."""
 HOLD_RUNS = 3
@@ -178,6 +177,45 @@ def judge_claims(session: Session) -> tuple[Summary, ...]:
 
 
 def _judged_claims(session: Session) -> list[_Judged]:
+    """Each claim, withheld where the arms, once held, do not show the direction that was switched: an effect that comes
+    late counts for the next turn, and so for the other arm."""
+    judged = _switched_claims(session)
+    if not session.holds_all:
+        return judged
+    return [
+        msgspec.structs.replace(one, direction=0, is_withheld=True)
+        if one.direction and one.direction * (held_effect(session, claim) or 0.0) <= 0
+        else one
+        for claim, one in zip(session.subject.claims, judged, strict=True)
+    ]
+
+
+def is_held_back(session: Session) -> bool:
+    """Whether a difference is withheld because the held arms do not show it."""
+    return any(
+        one.direction and not two.direction
+        for one, two in zip(_switched_claims(session), _judged_claims(session), strict=True)
+    )
+
+
+def held_effect(session: Session, claim: Claim) -> float | None:
+    """The ln ratio of a claim, plus is better, between the second halves of the held arms; None where an arm was not
+    held for enough runs."""
+    metric, means = session.subject.metric_of(claim), {}
+    for arm in ("A", "B"):
+        held = [_values_of(one.runs, claim.workload, metric.name) for one in session.holds if one.arm == arm]
+        logs = [math.log(value) for values in held for value in values[2 * len(values) // 3 :] if value > 0]
+        if not logs or min(map(len, held)) < HOLD_RUNS:
+            return None
+        means[arm] = sum(logs) / len(logs)
+    return metric.sign * (means["B"] - means["A"])
+
+
+def _values_of(runs: Sequence[FioRun], workload: str, metric: MetricName) -> list[float]:
+    return [run.figures.value(metric) for run in runs if run.workload == workload]
+
+
+def _switched_claims(session: Session) -> list[_Judged]:
     """Each claim on the pairs that count, withheld where the choice of those pairs alone may have made it.
 
     Where contamination fell on arm B more often than on arm A, a gain must also be there among all attempts: what
@@ -429,6 +467,9 @@ def late_effect(session: Session) -> str | None:
         # a third of the runs against another, in both arms; sigma is that of a difference of two runs
         error = sigma * math.sqrt(2 / max(1, count // 3))
         moved = metric.sign * (second - first)
+        if session.holds_all:
+            # what comes so soon that the start of the hold has it
+            moved = max(moved, held_effect(session, claim) or 0.0, key=abs)
         if abs(moved) > max(math.log1p(_claim_margin(claim)), HOLD_ERRORS * error):
             seconds = sum(run.covariates.seconds for run in held["B"] if run.workload == name)
             return (
@@ -440,7 +481,7 @@ def late_effect(session: Session) -> str | None:
 
 def _log_trend(runs: Sequence[FioRun], workload: str, metric: MetricName) -> float | None:
     """Mean logarithm of the last third of the runs less that of the first."""
-    values = [run.figures.value(metric) for run in runs if run.workload == workload]
+    values = _values_of(runs, workload, metric)
     third = len(values) // 3
     if not third or min(values) <= 0:
         return None
@@ -475,9 +516,6 @@ def _invalid_reasons(session: Session, control: Summary | None) -> list[str]:
         reasons.append(
             f"the negative control {control.name} moved by {control.effect:+.0%} (p = {control.p_value:.3f})"
         )
-    share = contaminated_share(session)
-    if share > MAX_CONTAMINATED_SHARE:
-        reasons.append(f"{share:.0%} of the pairs were contaminated by other activity")
     # For A-B-A: did the second A come back to the first? Otherwise something else changed between the blocks.
     drifts: list[float] = []
     for claim in session.subject.claims:
@@ -512,26 +550,11 @@ def _indicative_reasons(
         )
     if tendency in ("gain", "gain-with-cost", "no-difference") and session.live is not None:
         reasons += _one_sided_reasons(session)
-    # What contaminated one arm and not the other may be the change itself.
-    alone = count_alone(session)
-    p_value = sign_test(alone["A"], alone["B"])
-    if p_value > ONE_SIDED_LEVEL:
-        one_sided = None
-    else:
-        arm = max(alone, key=alone.__getitem__)
-        one_sided = (
-            f"contamination fell on arm {arm} alone in {alone[arm]} of {sum(alone.values())} pairs (p = {p_value:.4f}):"
-            " what disturbed those runs may be an effect of the change, and they were put aside"
-        )
-    if one_sided:
-        reasons.append(one_sided)
     worst = worst_case(session, claims) if tendency in ("gain", "gain-with-cost") else None
     if worst:
         reasons.append(worst)
     if session.toggle_class == "T3":
         reasons.append("the change needs a reboot or a rebuild: it cannot be interleaved")
-    if session.forced:
-        reasons.append("measured on a busy host by --force")
     if session.attempts > 1:
         reasons.append(f"the confirmation was started {session.attempts} times; the level holds for one")
     if session.ended == "interrupted":
@@ -547,6 +570,32 @@ def _indicative_reasons(
             f"the order within a pair matters (p = {carry_over_p:.3f}): an arm carries over into the next, which a"
             " longer settle time would end, or other load keeps time with the runs, or speed drifts steadily"
         )
+    return reasons
+
+
+def _withheld_reasons(session: Session) -> list[str]:
+    """Why a difference that the pairs show is not called, for each claim of which it is not."""
+    reasons = []
+    for claim, one, two in zip(session.subject.claims, _switched_claims(session), _judged_claims(session), strict=True):
+        held = held_effect(session, claim)
+        if one.is_withheld:
+            reasons.append(
+                "a difference is not called: it is not there among all the pairs that ran, the repeated ones included"
+                + (", that were calm when both arms are taken together" if session.judged_by == "run" else "")
+            )
+        elif one.direction and not two.direction and held is None:
+            reasons.append(
+                f"{claim.metric} of {claim.workload}: {one.summary.effect:+.0%} in pairs is not called: there was no"
+                " room to hold each arm and see whether an effect comes late"
+            )
+        elif one.direction and not two.direction:
+            seconds = math.ceil(session.schedule.hold_seconds)
+            shown = f"{one.summary.effect:+.0%} in pairs, but {math.expm1(held or 0.0):+.0%}"
+            reasons.append(
+                f"{claim.metric} of {claim.workload}: {shown} while each arm was held for {seconds} s: the effect comes"
+                f" later than a turn ends, and then counts for the other arm; try a settle time of {seconds} s in a"
+                " profile of your own, or longer runs"
+            )
     return reasons
 
 
@@ -625,7 +674,7 @@ def decide_session(session: Session) -> Proof:
         workloads=claims,
         kept=session.kept,
         tendency=tendency,
-        reasons=(*invalid, *harm, *indicative),
+        reasons=(*invalid, *harm, *indicative, *_withheld_reasons(session)),
         notes=(*session.notes, *_list_notes(session, control, tendency, claims, guardrails, late)),
         guardrails=guardrails,
         exploratory=tuple(summary for summary in found if summary.pairs),
@@ -704,11 +753,6 @@ def _list_notes(
     if left:
         pairs = "1 contaminated pair is" if left == 1 else f"{left} contaminated pairs are"
         notes.append(f"{pairs} included: there was no room to repeat {'it' if left == 1 else 'them'}")
-    if any(pair.superseded for pair in session.pairs) and any(found.is_withheld for found in _judged_claims(session)):
-        notes.append(
-            "a difference is not called: it is not there among all the pairs that ran, the repeated ones included"
-            + (", that were calm when both arms are taken together" if session.judged_by == "run" else "")
-        )
     costs = [f"{item.metric} of {item.name} {(item.ratio or 1) - 1:+.0%}" for item in guardrails if item.verdict]
     if costs or tendency == "gain-with-cost":
         of = "false difference" if session.self_test else "cost"

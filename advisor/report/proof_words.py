@@ -438,7 +438,7 @@ def values_of(proof: Proof) -> tuple[ArmSetting, ...] | None:
 def gate_words(proof: Proof) -> str:
     """What the look at the host before the session found."""
     gate = proof.gate
-    found = [f"busy, and measured all the same by --force: {what}" for what in gate.busy]
+    found = [f"busy: {what}" for what in gate.busy]
     found += [f"unknown: {what}" for what in gate.unknown]
     return "; ".join(found) or "nothing else was seen to run"
 

@@ -171,7 +171,7 @@ def test_several_arms(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
     found = made({"a": 1.2, "b": 1.0}, blocks=12, noise=0.03, seed=1, workloads=(WORKLOAD,))
     place = tmp_path / "arms.gz"
     save_result(place, found, {})
-    assert judge(with_fio("compare", place, "--json", state=tmp_path).stdout)["schema"] == "advisor.arms/1"
+    assert judge(with_fio("compare", place, "--json", state=tmp_path).stdout)["schema"] == "advisor.proof/1"
     for words in (("--arms", "none"), ("--arms", "none,jumbo-frames", "jumbo-frames")):
         error = judge(with_fio("prove", "--target", disk, *words, "--json", state=tmp_path, fio=fake_fio).stdout)
         assert error["error"]["code"] == 2

@@ -384,7 +384,7 @@ def test_a_signal_ends_it_with_the_values_from_before(tmp_path: Path) -> None:
         world.prove(period_seconds=PERIOD)
     assert world.value == BEFORE
     assert stopped.value.result.session.ended == "interrupted"
-    assert "arm A is applied" in stopped.value.message
+    assert "the host is as before" in stopped.value.message
 
 
 @pytest.mark.parametrize("at", [2.0, 30.0, 170.0, 240.0])
