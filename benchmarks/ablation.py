@@ -69,7 +69,7 @@ LAWS: Mapping[str, Law] = {
 def make_layout(runs: int) -> Schedule:
     """The layout of a session of so many combinations a block."""
     pattern = command_pattern(COMMAND)
-    return make_schedule(MODES["quick"], [pattern], device_bytes=0, place_seconds=0.0, arms=runs)
+    return make_schedule(MODES["quick"], [pattern], free_bytes=0, place_seconds=0.0, arms=runs)
 
 
 def simulate_session(

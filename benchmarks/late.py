@@ -62,7 +62,7 @@ class LateHost:
 def simulate_session(ratio: float, dead_seconds: float, seed: int) -> Proof:
     """A default session of one claim."""
     mode, coin, host = MODES["default"], random.Random(f"coin {seed}"), LateHost(ratio, dead_seconds, seed)
-    schedule = make_schedule(mode, [get_workload(WORKLOAD)], device_bytes=1 << 50, place_seconds=PLACE_SECONDS)
+    schedule = make_schedule(mode, [get_workload(WORKLOAD)], free_bytes=1 << 50, place_seconds=PLACE_SECONDS)
     session = Session(
         subject=resolve_subject(ProofSubject("late", (Claim(WORKLOAD),)), mode),
         schedule=schedule,

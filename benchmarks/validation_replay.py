@@ -73,7 +73,7 @@ def runs_needed(mode: ModeName, *, repeats: bool) -> int:
 def empty_session(workloads: tuple[str, ...], mode: ModeName) -> Session:
     """A session of the mode that claims each workload, before its first run."""
     schedule = make_schedule(
-        MODES[mode], [get_workload(name) for name in workloads], device_bytes=1000 * GIB, place_seconds=0.0
+        MODES[mode], [get_workload(name) for name in workloads], free_bytes=1000 * GIB, place_seconds=0.0
     )
     subject = resolve_subject(ProofSubject("replay", tuple(map(Claim, workloads)), control=None), MODES[mode])
     return Session(

@@ -13,6 +13,7 @@ from advisor.cli.output import print_json, print_text, say, terminal_width, want
 from advisor.errors import UsageError
 
 if TYPE_CHECKING:
+    from advisor.proof.obstacles import ProofCheck
     from advisor.proof.records import Proof
     from advisor.proof.series import Bench
 
@@ -22,7 +23,9 @@ Budget = Annotated[
 ]
 ByteBudget = Annotated[
     int | None,
-    Option("--byte-budget", metavar="MIB", min=1, help="Write at most this. Default: 8 GiB and 1 % of the device."),
+    Option(
+        "--byte-budget", metavar="MIB", min=1, help="Write at most this. Default: 8 GiB, or half of the free space."
+    ),
 ]
 Target = Annotated[Path | None, Option("--target", metavar="DIR", help="Let fio make its scratch file here.")]
 ResultPage = Annotated[
@@ -195,6 +198,16 @@ def print_result(result: Proof | Bench, *, as_json: bool) -> None:
         from advisor.report.bench import bench_text
 
         print_text(bench_text(result, width=width, color=color))
+
+
+def print_check(check: ProofCheck, *, as_json: bool) -> None:
+    """What a session would measure, on standard output."""
+    if as_json:
+        print_json(check)
+        return
+    from advisor.report.session_progress import check_text
+
+    print_text(check_text(check, width=terminal_width(), color=wants_color()))
 
 
 def say_where_kept(result: Proof | Bench) -> None:

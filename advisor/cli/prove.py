@@ -29,6 +29,7 @@ from advisor.cli.measuring import (
     TargetMemory,
     ask_when_busy,
     exit_code,
+    print_check,
     print_result,
     refuse_with_command,
     refuse_with_replay,
@@ -113,6 +114,9 @@ def prove(
     quick: Annotated[bool, Option("--quick", help="Measure 8 pairs of 1 s: shows effects of 20 % and more.")] = False,
     deep: Annotated[bool, Option("--deep", help="Measure 48 pairs: shows effects of 5 % and more.")] = False,
     keep_if_gain: Annotated[bool, Option("--keep-if-gain", help="Apply the profile if a gain is proven.")] = False,
+    check: Annotated[
+        bool, Option("--check", help="Say what would be measured, and all that stands in the way. Changes nothing.")
+    ] = False,
     self_test: Annotated[
         bool, Option("--self-test", help="Compare the host with itself: the noise floor, and no invented gain.")
     ] = False,
@@ -220,6 +224,7 @@ def prove(
                 "--allow-link-flap": allow_link_flap,
                 "--force": force,
                 "--svg": svg,
+                "--check": check,
             },
             yes=yes,
         )
@@ -281,6 +286,7 @@ def prove(
         allow_link_flap=allow_link_flap,
         self_test=self_test,
         dead_time=dead_time,
+        is_check=check,
         ask=ask_when_busy,
     )
     options = repeated_options(
@@ -335,6 +341,7 @@ def run_session(
     command. Of an interrupted session the partial result is printed."""
     from advisor.cli.prove_page import UNWRITTEN, write_page, write_picture
     from advisor.errors import AdvisorError
+    from advisor.proof.obstacles import CheckedError
     from advisor.proof.session_runner import InterruptedSessionError
 
     def print_proof(proof: Proof) -> bool:
@@ -350,6 +357,9 @@ def run_session(
 
     try:
         proof = measure()
+    except CheckedError as done:
+        print_check(done.check, as_json=as_json)
+        return done.exit_code
     except InterruptedSessionError as stopped:
         print_proof(stopped.result)
         say(f"advisor: {stopped.message}")

@@ -65,6 +65,7 @@ def choose_settings(
     allow_link_flap: bool = False,
     self_test: bool = False,
     dead_time: float | None = None,
+    is_check: bool = False,
     ask: Callable[[str], None] = lambda _: None,
 ) -> Settings:
     """Return what a session is asked for; the arguments are what the options of their names take.
@@ -100,6 +101,7 @@ def choose_settings(
         allow_link_flap=allow_link_flap,
         self_test=self_test,
         hold_seconds=HOLD_SECONDS if dead_time is None else HOLD_FACTOR * dead_time,
+        is_check=is_check,
         ask=ask,
     )
 

@@ -121,7 +121,7 @@ def _make_schedule(
     return scheduling.make_schedule(
         mode if run_seconds is None else msgspec.structs.replace(mode, seconds=run_seconds),
         patterns,
-        device_bytes=target.size_bytes,
+        free_bytes=settings.keep.room_of(target.size_bytes, target.free_bytes),
         place_seconds=0.0,
         # How long a command takes is not known before it was tried out: until then it has no budget to exceed.
         budget_seconds=None if _is_untried(patterns, run_seconds) else settings.budget_seconds,

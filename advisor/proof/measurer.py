@@ -37,6 +37,7 @@ WARM_UP_AGREEMENT = 0.20
 IDLE_SAMPLE_SECONDS = 1.0
 MINIMUM_TIMED_SECONDS = 0.02
 """fio reports time in milliseconds: a shorter run is known to no better than 5 %."""
+WELL_TIMED_SECONDS = 0.1
 MAX_PRESSED = 3
 SUSTAINED_SHARE = 0.9
 """A run shorter than this share of what was asked for was ended by its bytes, and that is said."""
@@ -220,13 +221,16 @@ class Measurer:
         stored = self._stored_warm_up()
         shortest = min(stored, key=lambda run: run.figures.runtime_seconds, default=None)
         if shortest is not None and shortest.figures.runtime_seconds < MINIMUM_TIMED_SECONDS:
+            longer = WELL_TIMED_SECONDS / max(shortest.figures.runtime_seconds, 1e-3)
+            schedule = self._schedule
+            enough = schedule.scratch_bytes + longer * (schedule.byte_budget - schedule.scratch_bytes)
             raise RefusedError(
                 (
                     f"{shortest.workload}: {self._schedule.run_write_bytes // MIB} MiB, all that the byte budget "
                     f"allows for a run, are written in {shortest.figures.runtime_seconds * 1000:.0f} ms: too "
                     "short to be timed"
                 ),
-                hint="raise the byte budget, or choose --quick",
+                hint=f"--byte-budget {math.ceil(enough / MIB)}, for runs of {WELL_TIMED_SECONDS:g} s",
             )
 
     def _stored_warm_up(self) -> list[FioRun]:

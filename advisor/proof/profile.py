@@ -22,6 +22,8 @@ from advisor.proof.ablation import design_words, group_changes
 from advisor.proof.arms import Reconnect
 from advisor.proof.command_runner import CommandProcess
 from advisor.proof.fio import FioProcess
+from advisor.proof.interrupt import caught_signals
+from advisor.proof.obstacles import Obstacles
 from advisor.proof.own_command import COMMAND_WORKLOAD
 from advisor.proof.path import PathCheck, path_check, require_other_way_in
 from advisor.proof.records import (
@@ -38,7 +40,7 @@ from advisor.proof.records import (
     command_subject,
 )
 from advisor.proof.relevance import TOGGLE_CLASSES, class_of, find_unseen, require_visible, toggle_class
-from advisor.proof.session import prove, self_test
+from advisor.proof.session import conduct, open_session, self_test
 from advisor.proof.session_runner import Progress, Settings, silent
 from advisor.proof.target import MeasuredTarget, read_target
 from advisor.proof.workloads import command_pattern, get_workload
@@ -75,7 +77,15 @@ class ArmPlan(msgspec.Struct, frozen=True):
         return self.asked.profile.proof.settle_seconds if self.asked.profile.proof is not None else 0.0
 
 
-class PlanToggle:
+class ArmsSwitching:
+    """How arms are switched: as the strictest of them."""
+
+    def __init__(self, arms: Sequence[ArmPlan]) -> None:
+        self.toggle_class: ToggleClass = max((one.toggle_class for one in arms), key=TOGGLE_CLASSES.index)
+        self.settle_seconds = max(one.settle_seconds for one in arms)
+
+
+class PlanToggle(ArmsSwitching):
     """Makes one arm active at a time: what it leaves alone is restored first, every value read back. Where single
     values are switched the arms are the digits of `combination_digits`. ``paths`` ask whether the way to the other end
     carries an arm."""
@@ -87,13 +97,12 @@ class PlanToggle:
         ablation: Ablation | None = None,
         paths: Mapping[str, PathCheck] = MappingProxyType({}),
     ) -> None:
+        super().__init__(arms)
         self._running = running
         self._arms = {one.name: one for one in arms}
         self._ablation = ablation
         self._paths = paths
         self._placed: Mapping[str, str | Missing] = {}
-        self.toggle_class: ToggleClass = max((one.toggle_class for one in arms), key=TOGGLE_CLASSES.index)
-        self.settle_seconds = max(one.settle_seconds for one in arms)
 
     def _tunables(self, arm: Arm) -> frozenset[str]:
         if arm in self._arms:
@@ -385,7 +394,9 @@ def measure_arms(
     the one arm in combinations.
     """
     plan = arms[0].plan if union is None else union
-    require_other_way_in(host, facts, plan, force=settings.force)
+    found = Obstacles()
+    with found.noted():
+        require_other_way_in(host, facts, plan, force=settings.force)
     if means.command is None:
         ground, loads = ground_for(host, settings, means.peer), [get_workload(name) for name in workloads]
     else:
@@ -401,18 +412,18 @@ def measure_arms(
         # The name of no turn: a turn is told by its digits.
         arms = [msgspec.structs.replace(whole, plan=plan)]
     is_paired = union is None and not are_values
-    subjects = [_make_subject(one, workloads, means, limited=is_paired) for one in arms]
-    hidden = [
-        note for one in arms if means.command is None for note in require_visible(host, one.plan, ground.target, loads)
-    ]
+    subjects, hidden, paths = [], list[str](), dict[str, PathCheck]()
+    for one in arms:
+        subjects.append(_make_subject(one, workloads, means, limited=is_paired))
+        with found.noted():
+            _require_fresh(one, means)
+        with found.noted():
+            hidden += require_visible(host, one.plan, ground.target, loads) if means.command is None else ()
+        with found.noted():
+            # without that permission the session is refused anyway
+            check = path_check(host, facts, one.plan, ground.target, means.say) if settings.allow_link_flap else None
+            paths |= {} if check is None else {one.name: check}
     hook = reconnect_hook(host, means.reconnect)
-    # without that permission the session is refused anyway
-    checks = {
-        one.name: path_check(host, facts, one.plan, ground.target, means.say)
-        for one in arms
-        if settings.allow_link_flap
-    }
-    paths = {name: check for name, check in checks.items() if check is not None}
     subject, names, values = subjects[0], PAIRED, _settings_of(plan)
     arm_values: dict[str, tuple[ArmSetting, ...]] = {}
     if is_paired:
@@ -429,26 +440,31 @@ def measure_arms(
                 name: tuple(one for one in values if one.tunable in tunables)
                 for name, tunables in ablation.units.items()
             }
-    with run_trial(host, plan, store) as running:
-        notes = [note for check in paths.values() for note in path_notes(check)]
-        for one in arms:
-            notes += _arm_notes(one)
-        return prove(
+    notes = [note for check in paths.values() for note in path_notes(check)]
+    for one in arms:
+        notes += _arm_notes(one)
+    with caught_signals() as stop:
+        session = open_session(
             host,
             subject,
-            PlanToggle(running, arms, ablation, paths),
-            msgspec.structs.replace(settings, keep_if_gain=False),
-            reconnect=hook,
-            runner=ground.runner,
-            target=ground.target,
+            ArmsSwitching(arms),
+            settings,
+            ground.target,
+            ground.runner,
+            stop,
+            can_reconnect=hook is not None,
             notes=dict.fromkeys((*notes, *hidden)),
             options=means.options,
             values=values,
             arms=names,
             arm_values=arm_values,
             ablation=ablation,
-            progress=means.progress,
+            obstacles=found,
         )
+        with run_trial(host, plan, store) as running:
+            toggle = PlanToggle(running, arms, ablation, paths)
+            chosen = msgspec.structs.replace(settings, keep_if_gain=False)
+            return conduct(host, ground.target, toggle, chosen, session, ground.runner, stop, means.progress, hook)
 
 
 def _settings_of(plan: Plan) -> tuple[ArmSetting, ...]:
@@ -489,8 +505,7 @@ def require_changes(plan: Plan, profile: Profile) -> None:
 
 
 def _make_subject(arm: ArmPlan, workloads: Sequence[str], means: Means, *, limited: bool) -> ProofSubject:
-    """What is judged of an arm. Raises UsageError for too many claims of one change, and RefusedError where each run of
-    the user's own command would find the old state."""
+    """What is judged of an arm. Raises UsageError for too many claims of one change."""
     asked = arm.asked
     words = asked.words if asked.words != (asked.profile.name,) else ()
     if means.command is None:
@@ -501,9 +516,14 @@ def _make_subject(arm: ArmPlan, workloads: Sequence[str], means: Means, *, limit
             claims=claims_for(workloads) if limited else tuple(map(Claim, workloads)),
             path="network" if declared.network else "any",
         )
+    return command_subject(asked.profile.name, means.command.command, words)
+
+
+def _require_fresh(arm: ArmPlan, means: Means) -> None:
+    """Raise RefusedError where each run of the user's own command would find the old state."""
     changes = [one for one in arm.plan.changes if not one.tunable.startswith("sysctl:net.")]
     stale = [one.tunable for one in changes if class_of(one) == "T1"]
-    if stale and means.reconnect is None:
+    if stale and means.command is not None and means.reconnect is None:
         raise RefusedError(
             (
                 f"{stale[0]} acts on new sessions or mounts only, and the command does not make them: a "
@@ -511,7 +531,6 @@ def _make_subject(arm: ArmPlan, workloads: Sequence[str], means: Means, *, limit
             ),
             hint="--reconnect COMMAND makes them after every toggle",
         )
-    return command_subject(asked.profile.name, means.command.command, words)
 
 
 def fio_node(profile: Profile, settings: Settings, facts: Facts) -> int | None:

@@ -15,7 +15,7 @@ import msgspec
 from advisor.errors import RefusedError, UsageError
 from advisor.proof.budget import enough_budget, write_budget
 from advisor.proof.own_command import OWN_WORKLOADS
-from advisor.proof.scratch import GIB, MIB
+from advisor.proof.scratch import GIB, MIB, MINIMUM_SCRATCH_BYTES
 from advisor.proof.statistics import POCOCK
 from advisor.proof.workloads import Pattern
 
@@ -38,11 +38,11 @@ MINIMUM_HELD_PAIRS = 6
 """Below so many pairs nothing is called, and no time is kept back for holding the arms."""
 REPEAT_SHARE = 0.5
 DEFAULT_BYTE_BUDGET = 8 * GIB
-DEVICE_SHARE = 0.01
+FREE_SHARE = 0.5
+"""Of the free space: a session wears a drive by half of a whole write at most."""
 MINIMUM_RUN_BYTES = 1 * MIB
 MINIMUM_BLOCKS = 8
 OVERSHOOT_SHARE = 0.03
-MINIMUM_SCRATCH_BYTES = 64 * MIB
 SCRATCH_BUDGET_SHARE = 1 / 16
 FILL_BYTES_PER_SECOND = 150 * MIB
 """Assumed for the prediction only."""
@@ -137,7 +137,7 @@ def make_schedule(
     mode: Mode,
     workloads: Sequence[Pattern],
     *,
-    device_bytes: int,
+    free_bytes: int,
     place_seconds: float,
     budget_seconds: float | None = None,
     byte_budget: int | None = None,
@@ -147,15 +147,15 @@ def make_schedule(
     held: int = 2,
     hold_seconds: float = HOLD_SECONDS,
 ) -> Schedule:
-    """Lay a session out. ``place_seconds`` is what applying an arm and settling takes; one of a single arm has
+    """Lay a session out. ``free_bytes`` may be filled, ``byte_budget`` is 8 GiB or half of them unless given.
+    ``place_seconds`` is what applying an arm and settling takes; one of a single arm has
     no looks but the last. ``files`` is the number of scratch files, each of the same size. ``held`` arms are held for
     ``hold_seconds`` before a verdict.
 
     Raises RefusedError where the budget in seconds has no room for one pair, or the one in bytes none for the runs.
     """
-    # The byte budget: what the user gave, or the smaller of 8 GiB and 1 % of the device.
-    budget = byte_budget if byte_budget is not None else min(DEFAULT_BYTE_BUDGET, int(device_bytes * DEVICE_SHARE))
-    area = scratch_bytes if scratch_bytes is not None else _scratch_size(mode, budget)
+    budget = byte_budget if byte_budget is not None else min(DEFAULT_BYTE_BUDGET, int(free_bytes * FREE_SHARE))
+    area = scratch_bytes if scratch_bytes is not None else _scratch_size(mode, min(budget, free_bytes or budget))
     size = area if any(workload.needs_scratch for workload in workloads) else 0
     _require_room(size, workloads)
     each = pair_seconds(workloads, mode, place_seconds, arms)
@@ -297,12 +297,13 @@ def _run_bytes(budget: int, scratch_bytes: int, writing_runs: int, smallest: int
     left = budget - scratch_bytes
     # fio finishes what is in flight: a little is kept back for that
     per_run = int(left * (1 - OVERSHOOT_SHARE)) // writing_runs if writing_runs else 0
+    needed = scratch_bytes + (smallest + 1) * writing_runs / (1 - OVERSHOOT_SHARE)
     if left < 0 or (writing_runs and per_run < smallest):
         raise RefusedError(
             (
                 f"the byte budget of {budget // MIB} MiB has no room for a scratch file of "
                 f"{scratch_bytes // MIB} MiB and {writing_runs} writing runs"
             ),
-            hint="raise the byte budget, measure fewer writing workloads, or choose --quick",
+            hint=f"--byte-budget {math.ceil(needed / MIB)} has room for them",
         )
     return per_run

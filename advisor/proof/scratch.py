@@ -26,6 +26,7 @@ CHUNK_BYTES = 4 * MIB
 SYNC_EVERY_BYTES = 64 * MIB
 KEEP_FREE_BYTES = 5 * GIB
 KEEP_FREE_SHARE = 0.10
+MINIMUM_SCRATCH_BYTES = 64 * MIB
 DIRECTORY_PREFIX = ".advisor-proof-"
 FILE_NAME = "scratch"
 
@@ -40,14 +41,18 @@ class ScratchChangedError(CommandError):
 
 
 class Keep(msgspec.Struct, frozen=True):
-    """What must stay free on the file system: the larger of the two."""
+    """What must stay free on the file system: the larger of the two, of the bytes no more than a quarter of it."""
 
     free_bytes: int = KEEP_FREE_BYTES
     free_share: float = KEEP_FREE_SHARE
 
     def of(self, size_bytes: int) -> int:
         """Bytes to keep free on a file system of that size."""
-        return max(self.free_bytes, int(size_bytes * self.free_share))
+        return max(min(self.free_bytes, size_bytes // 4), int(size_bytes * self.free_share))
+
+    def room_of(self, size_bytes: int, free_bytes: int) -> int:
+        """Bytes that may be filled on a file system of that size."""
+        return max(0, free_bytes - self.of(size_bytes))
 
 
 DEFAULT_KEEP = Keep()
@@ -167,7 +172,9 @@ def require_space(target: MeasuredTarget, size_bytes: int, keep: Keep = DEFAULT_
                 f"{target.path}: {target.free_bytes // MIB} MiB free; a scratch file of {size_bytes // MIB} MiB "
                 f"would leave less than the {kept // MIB} MiB that stay free"
             ),
-            hint="free some space, or choose a smaller scratch file",
+            hint=f"--file-size {room // MIB}MiB leaves enough"
+            if (room := target.free_bytes - kept) >= MINIMUM_SCRATCH_BYTES
+            else f"free {(MINIMUM_SCRATCH_BYTES - room) // MIB + 1} MiB, or choose another --target",
         )
 
 

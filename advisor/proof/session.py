@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -23,7 +24,8 @@ from advisor.proof.blocks import smallest_blocks
 from advisor.proof.covariates import memory_bytes, read_gate
 from advisor.proof.fio import FioProcess, FioRunner, RunsCommand, read_version
 from advisor.proof.identity import read_identity
-from advisor.proof.interrupt import caught_signals
+from advisor.proof.interrupt import Stop, caught_signals
+from advisor.proof.obstacles import CheckedError, Obstacles, ProofCheck
 from advisor.proof.own_command import OwnCommand
 from advisor.proof.records import (
     MAX_CLAIMS,
@@ -67,8 +69,18 @@ class NullToggle:
         """Nothing to apply."""
 
 
+class Switching(Protocol):
+    """What the layout of a session depends on: how the arms are switched."""
+
+    @property
+    def toggle_class(self) -> ToggleClass: ...
+
+    @property
+    def settle_seconds(self) -> float: ...
+
+
 def require_measurable(
-    subject: ProofSubject, toggle: Toggle, target: MeasuredTarget, settings: Settings, *, can_reconnect: bool
+    subject: ProofSubject, toggle: Switching, target: MeasuredTarget, settings: Settings, *, can_reconnect: bool
 ) -> None:
     """Raise RefusedError where pairs would show nothing: never let that be printed as "no difference"."""
     if toggle.toggle_class == "T1" and not can_reconnect:
@@ -125,7 +137,7 @@ def chosen_mode(settings: Settings) -> Mode:
 
 def _make_schedule(
     subject: ProofSubject,
-    toggle: Toggle,
+    toggle: Switching,
     settings: Settings,
     target: MeasuredTarget,
     *,
@@ -147,7 +159,7 @@ def _make_schedule(
     return scheduling.make_schedule(
         mode if run_seconds is None else replace(mode, seconds=run_seconds),
         [get_measured(name) for name in measured_workloads(subject)],
-        device_bytes=target.size_bytes,
+        free_bytes=settings.keep.room_of(target.size_bytes, target.free_bytes),
         place_seconds=PLACE_SECONDS + toggle.settle_seconds,
         budget_seconds=None if is_untried else settings.budget_seconds,
         byte_budget=settings.byte_budget,
@@ -172,65 +184,127 @@ def prove(
     values: Iterable[ArmSetting] | None = None,
     options: Iterable[str] = (),
     progress: Progress = silent,
-    arms: tuple[str, ...] = PAIRED,
-    arm_values: Mapping[str, tuple[ArmSetting, ...]] = MappingProxyType({}),
-    ablation: Ablation | None = None,
 ) -> Proof:
-    """Measure a change in interleaved pairs, or several ``arms`` in blocks, and judge them. ``values`` are what differs
-    between the arms, ``options`` the words that repeat the call, both for the record.
+    """Measure a change in interleaved pairs and judge it. ``values`` are what differs between the arms, ``options`` the
+    words that repeat the call, both for the record.
 
     ``target`` is given where it is not a directory alone, with a runner that has it.
     ``toggle`` activates the arms and reads every tunable back; ``reconnect`` is called after it for changes that
     act on new sockets or mounts only. Raises RefusedError before anything is changed, InterruptedSessionError with the
     partial result after a signal, NotRestoredError where the host could not be restored.
     """
-    most = MAX_CLAIMS if arms == PAIRED else len(subject.claims)
-    subject = resolve_subject(subject, MODES[settings.mode], most=most)
-    lay_out = partial(_make_schedule, subject, toggle, settings, arms=arms, ablation=ablation)
     runner = runner or FioProcess()
     with caught_signals() as stop:
         target = target or read_target(host, settings.target)
-        can_reconnect = reconnect is not None or reconnects_itself(subject)
-        require_measurable(subject, toggle, target, settings, can_reconnect=can_reconnect)
+        session = open_session(
+            host,
+            subject,
+            toggle,
+            settings,
+            target,
+            runner,
+            stop,
+            can_reconnect=reconnect is not None,
+            notes=notes,
+            values=values,
+            options=options,
+        )
+        return conduct(host, target, toggle, settings, session, runner, stop, progress, reconnect)
+
+
+def conduct(
+    host: Host,
+    target: MeasuredTarget,
+    toggle: Toggle,
+    settings: Settings,
+    session: Session,
+    runner: FioRunner,
+    stop: Stop,
+    progress: Progress,
+    reconnect: Reconnect | None,
+) -> Proof:
+    """Measure a session that was opened, and judge it."""
+    plan = session.schedule
+    event = ProgressEvent("plan", 0, plan.pairs, plan.predicted_seconds, schedule=plan)
+    if not session.is_paired:
+        claims = len(session.subject.claims)
+        event = replace(event, workloads=claims, are_combined=session.ablation is not None)
+    progress(event)
+    return Conductor(host, target, toggle, settings, session, runner, stop, progress, reconnect).run()
+
+
+def open_session(
+    host: Host,
+    subject: ProofSubject,
+    toggle: Switching,
+    settings: Settings,
+    target: MeasuredTarget,
+    runner: FioRunner,
+    stop: Stop,
+    *,
+    can_reconnect: bool = False,
+    notes: Iterable[str] = (),
+    values: Iterable[ArmSetting] | None = None,
+    options: Iterable[str] = (),
+    arms: tuple[str, ...] = PAIRED,
+    arm_values: Mapping[str, tuple[ArmSetting, ...]] = MappingProxyType({}),
+    ablation: Ablation | None = None,
+    obstacles: Obstacles | None = None,
+) -> Session:
+    """Lay a session out, and look at all that could refuse it, before anything is changed.
+
+    ``obstacles`` holds what was found already. Raises all obstacles at once, and CheckedError where only a check was
+    asked for.
+    """
+    most = MAX_CLAIMS if arms == PAIRED else len(subject.claims)
+    subject = resolve_subject(subject, MODES[settings.mode], most=most)
+    found = obstacles or Obstacles()
+    with found.noted():
+        require_measurable(subject, toggle, target, settings, can_reconnect=can_reconnect or reconnects_itself(subject))
+    version = ""
+    with found.noted():
         version = "" if subject.command else read_version(runner, stop)
-        gate = read_gate(host)
-        lay_out = partial(lay_out, target, is_busy=bool(gate.busy))
+    gate = read_gate(host)
+    lay_out = partial(
+        _make_schedule, subject, toggle, settings, target, is_busy=bool(gate.busy), arms=arms, ablation=ablation
+    )
+    with found.noted():
         plan = lay_out()
         if plan.scratch_bytes:
             require_space(target, plan.scratch_bytes, settings.keep)
-        if isinstance(runner, RunsCommand):
-            # Before anything is changed: that it runs, holds its figures, and how long it takes.
+    if isinstance(runner, RunsCommand):
+        # That it runs, holds its figures, and how long it takes.
+        with found.noted():
             plan = lay_out(run_seconds=runner.try_out(stop))
-        accept_busy(gate, plan, settings)
-        session = Session(
-            subject=subject,
-            schedule=plan,
-            toggle_class=toggle.toggle_class,
-            seed=settings.seed if settings.seed is not None else secrets.randbits(32),
-            target=target.path,
-            file_system=target.file_system,
-            device=target.device,
-            fio_version=version,
-            started=datetime.now(UTC).isoformat(timespec="seconds"),
-            gate=gate,
-            forced=bool(gate.busy),
-            host=read_identity(host),
-            self_test=settings.self_test,
-            attempts=settings.attempts,
-            notes=(*layout_notes(host, target, plan), *notes),
-            peer_address=target.peer_address,
-            judged_by="pair",
-            options=tuple(options),
-            values=None if values is None else tuple(values),
-            arms=arms,
-            arm_values=dict(arm_values),
-            ablation=ablation,
-        )
-        event = ProgressEvent("plan", 0, plan.pairs, plan.predicted_seconds, schedule=plan)
-        if arms != PAIRED:
-            event = replace(event, workloads=len(subject.claims), are_combined=ablation is not None)
-        progress(event)
-        return Conductor(host, target, toggle, settings, session, runner, stop, progress, reconnect).run()
+    found.require_none()
+    more = (*layout_notes(host, target, plan), *notes)
+    if settings.is_check:
+        raise CheckedError(ProofCheck(subject.profile, measured_workloads(subject), target.path, plan, gate, more))
+    accept_busy(gate, plan, settings)
+    return Session(
+        subject=subject,
+        schedule=plan,
+        toggle_class=toggle.toggle_class,
+        seed=settings.seed if settings.seed is not None else secrets.randbits(32),
+        target=target.path,
+        file_system=target.file_system,
+        device=target.device,
+        fio_version=version,
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        gate=gate,
+        forced=bool(gate.busy),
+        host=read_identity(host),
+        self_test=settings.self_test,
+        attempts=settings.attempts,
+        notes=more,
+        peer_address=target.peer_address,
+        judged_by="pair",
+        options=tuple(options),
+        values=None if values is None else tuple(values),
+        arms=arms,
+        arm_values=dict(arm_values),
+        ablation=ablation,
+    )
 
 
 def layout_notes(host: Host, target: MeasuredTarget, plan: Schedule) -> Iterable[str]:

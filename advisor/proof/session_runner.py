@@ -73,6 +73,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     self_test: bool = False
     hold_seconds: float = HOLD_SECONDS
     """How long each arm is held before a verdict."""
+    is_check: bool = False
+    """Whether to end before anything is changed, with what would be measured."""
     ask: Callable[[str], None] = lambda _: None
     """Tells what a busy host costs. Raises RefusedError where it is not to be measured."""
 

@@ -155,7 +155,7 @@ class PatternLoad:
         return make_schedule(
             mode,
             [self._workload],
-            device_bytes=self._target.size_bytes,
+            free_bytes=self._settings.keep.room_of(self._target.size_bytes, self._target.free_bytes),
             place_seconds=PLACE_SECONDS,
             byte_budget=self.pattern.byte_budget,
             scratch_bytes=self.pattern.scratch_bytes,

@@ -65,11 +65,13 @@ def proof_text(proof: Proof, *, width: int, color: bool) -> str:
         page.table(rows)
     _add_labelled(page, "Host", host_rows(proof))
     _add_labelled(page, "Session", session_rows(proof))
-    for words, command in ((KEPT, command_kept(proof)), (AGAIN, command_again(proof))):
+    for why, command in ((KEPT, command_kept(proof)), (AGAIN, command_again(proof))):
         if command is not None:
             page.blank()
-            page.add(words)
+            page.add(why)
             page.command(command)
+    page.blank()
+    page.add(Span(words, style), f": {first}", hang=2)
     return page.text
 
 

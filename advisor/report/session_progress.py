@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from advisor.proof.obstacles import ProofCheck
 from advisor.proof.schedule import Schedule
 from advisor.proof.scratch import GIB, MIB
 from advisor.proof.session_runner import ProgressEvent
 from advisor.proof.switchback import PROBE_PAIRS
 from advisor.report.format import format_duration
+from advisor.report.layout import Page, Span
 
 SEQUENCE = ("A", "B", "A again")
 """The blocks of a change that cannot be toggled freely."""
@@ -24,6 +28,19 @@ def plan_lines(event: ProgressEvent) -> tuple[str, ...]:
         _bytes_line(plan),
         "No figure is shown before the end, so that nobody stops at a lucky moment.",
     )
+
+
+def check_text(check: ProofCheck, *, width: int, color: bool) -> str:
+    """What a session would do, where nothing stands in the way of it."""
+    page = Page(width, color=color)
+    page.add(Span("nothing stands in the way", "green"), f" of proving {check.profile} on {check.target}", hang=2)
+    event = ProgressEvent("plan", 0, check.layout.pairs, 0.0, schedule=check.layout, workloads=len(check.workloads))
+    for line in plan_lines(event if check.layout.arms > 2 else replace(event, workloads=0))[:-1]:
+        page.bullet(line)
+    for reason in check.gate.busy:
+        page.bullet(f"The host is busy: {reason}. Other load costs pairs, and no correctness.")
+    page.bulleted("Notes", check.notes)
+    return page.text
 
 
 def _plan_line(event: ProgressEvent, plan: Schedule) -> str:

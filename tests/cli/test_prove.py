@@ -84,7 +84,7 @@ def test_a_proven_gain_is_applied_and_persisted_where_that_is_asked_for(
     # a new IPC namespace has 16384, which makes 900 IOPS here; the null engine does not read the value
     fake_fio.plan(iops=900 / 16384, control_factor=16384.0)
     (fake_fio.directory / "speed").symlink_to("/proc/sys/kernel/msgmnb")
-    size = ("--quick", "--file-size", "1M", "--seconds", "0.1", "--seed", "1", "--json")
+    size = ("--quick", "--dead-time", "0.1", "--file-size", "1M", "--seconds", "0.1", "--seed", "1", "--json")
     command = ("prove", "longer-queues", "--target", str(place / "target"), *size, *words)
     done = subprocess.run(
         ["unshare", "--ipc", "--mount", "sh", "-c", CALM_HOST, "sh", place, sys.executable, "-m", "advisor", *command],

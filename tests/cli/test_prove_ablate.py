@@ -71,7 +71,7 @@ class OwnHost:
         self.state = place / "state"
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        common = ("--command", str(self.benchmark), *TPS, "--quick", "--seed", "4", "--json")
+        common = ("--command", str(self.benchmark), *TPS, "--quick", "--dead-time", "0.1", "--seed", "4", "--json")
         inside = ["unshare", "--ipc", "--mount", "sh", "-c", INSIDE, "sh", str(self.place)]
         return subprocess.Popen(
             [*inside, sys.executable, "-m", "advisor", "prove", *words, *common],

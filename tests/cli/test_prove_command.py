@@ -94,7 +94,7 @@ class OwnHost:
 
     def prove(self, *words: str) -> tuple[int, dict[str, object], str, str]:
         """Exit code, the document, standard error, and the live value after it."""
-        process = self.start("--quick", "--seed", "1", *words)
+        process = self.start("--quick", "--dead-time", "0.1", "--seed", "1", *words)
         out, err = process.communicate(timeout=120)
         text, _, live = out.rstrip().rpartition("\n")
         return process.returncode, json.loads(text) if text else {}, err, live
@@ -184,7 +184,7 @@ def test_a_command_that_does_not_run_is_found_before_anything_is_changed(disk: P
 @needs_namespaces
 def test_a_signal_ends_the_session_and_the_run(disk: Path) -> None:
     host = OwnHost(disk / "host", 1.2, 1.0, "hangs")
-    process = host.start("--quick", *TPS)
+    process = host.start("--quick", "--dead-time", "0.1", *TPS)
     log = host.place / "log"
     for _ in range(3000):
         if log.exists() and len(log.read_text().split()) >= 6:

@@ -88,7 +88,19 @@ class TunedHost:
         """Exit code, standard output without the live values, standard error, and the live values after each call."""
         named = [word for one in candidates for word in ("--candidates", one)]
         judged = ("--command", str(self.benchmark), "--metric", "regex:rate: ([0-9.]+):higher:ops")
-        call = ["tune", *named, *judged, "--budget", budget, "--seed", "5", *words, *(["--json"] if as_json else [])]
+        call = [
+            "tune",
+            *named,
+            *judged,
+            "--budget",
+            budget,
+            "--seed",
+            "5",
+            "--dead-time",
+            "0.1",
+            *words,
+            *(["--json"] if as_json else []),
+        ]
         done = subprocess.run(
             [*INSIDE, CALM_HOST, "sh", str(self.place), sys.executable, "-m", "advisor", *call],
             capture_output=True,
@@ -320,7 +332,7 @@ def test_a_pattern_of_fio_judges_a_search(fake_fio: FakeFio, disk: Path) -> None
     named = [word for value in (20000, 9000) for word in ("--candidates", f"sysctl:kernel.msgmnb={value}")]
     target = host.place / "target"
     judged = ("--workload", "infoscale.4k-rand-r100", "--target", str(target), "--seconds", "0.1", "--file-size", "1M")
-    call = ["tune", *named, *judged, "--budget", "20m", "--seed", "5", "--json"]
+    call = ["tune", *named, *judged, "--budget", "20m", "--seed", "5", "--dead-time", "0.1", "--json"]
     shell = CALM_HOST.replace("&& mount", '&& mount --bind "$1/diskstats" /proc/diskstats && mount', 1)
     done = subprocess.run(
         [*INSIDE, shell, "sh", str(host.place), sys.executable, "-m", "advisor", *call],

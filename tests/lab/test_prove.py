@@ -60,7 +60,7 @@ def test_jumbo_frames_are_a_gain_on_storage_over_a_network(storage: Machine) -> 
         done, proof = prove(
             storage,
             *(profile, "--set", "links=near0", "--target", "/srv/far", "--allow-link-flap"),
-            *("--workload", "iometer.maxtp-r100", "--reconnect", f"{FAR} reconnect", "--quick"),
+            *("--workload", "iometer.maxtp-r100", "--reconnect", f"{FAR} reconnect", "--quick", "--dead-time", "1"),
         )
         (claim,) = proof["workloads"]
         print(f"MTU 1500 → 9000 over NVMe/TCP: {proof['verdict']}, ratio {claim['ratio']}, {claim['ci95']}")
@@ -89,7 +89,7 @@ def test_arms_find_the_one_that_helps_and_leave_the_host_as_it_was(storage: Mach
                 storage,
                 *("--arms", "none,jumbo-frames,llt-highwater-doubled", "--set", "links=near0", "--target", "/srv/far"),
                 *("--workload", "iometer.maxtp-r100", "--reconnect", f"{FAR} reconnect", "--allow-link-flap"),
-                *("--quick", "--svg", "/tmp/arms.svg"),
+                *("--quick", "--dead-time", "1", "--svg", "/tmp/arms.svg"),
                 timeout=1500,
             )
             calls = {one["arm"]: (one["call"], one["ratio"]) for one in found["effects"]}

@@ -41,7 +41,7 @@ def series(values: Mapping[str, Sequence[float]] | Sequence[float], *, mode: Mod
     """A series in which the workloads ran at these speeds (IOPS)."""
     named = values if isinstance(values, Mapping) else {WORKLOAD: values}
     plan = make_schedule(
-        MODES[mode], [get_workload(name) for name in named], device_bytes=1000 * GIB, place_seconds=0.0, arms=1
+        MODES[mode], [get_workload(name) for name in named], free_bytes=1000 * GIB, place_seconds=0.0, arms=1
     )
     return Series(
         workloads=tuple(named),

@@ -55,7 +55,7 @@ def subject(
 
 def session(pairs: Sequence[Pair], *claims: Claim, mode: ModeName = "default", control: str | None = None) -> Session:
     """A session of the mode with these pairs and the default guardrails."""
-    schedule = make_schedule(MODES[mode], [get_workload(WORKLOAD)], device_bytes=1000 * GIB, place_seconds=0.0)
+    schedule = make_schedule(MODES[mode], [get_workload(WORKLOAD)], free_bytes=1000 * GIB, place_seconds=0.0)
     return Session(
         subject=subject(*claims, control=control, mode=mode),
         schedule=schedule,

@@ -22,7 +22,7 @@ DEFAULT = MODES["default"]
 
 def plan(*names: str, mode: str = "default", device: int = 1000 * GIB, **options: float) -> Schedule:
     workloads = [get_workload(name) for name in names or (READ.name,)]
-    return make_schedule(MODES[mode], workloads, device_bytes=device, place_seconds=0.0, **options)  # type: ignore[index, arg-type]
+    return make_schedule(MODES[mode], workloads, free_bytes=device, place_seconds=0.0, **options)  # type: ignore[index, arg-type]
 
 
 def test_modes_and_levels_of_the_protocol() -> None:
@@ -85,7 +85,7 @@ def test_budgets_are_short_and_printed_as_they_are_typed() -> None:
 
 def test_a_command_takes_its_own_seconds_and_no_scratch_file() -> None:
     mode = msgspec.structs.replace(MODES["quick"], seconds=0.1)
-    made = make_schedule(mode, [OWN_COMMAND], device_bytes=1 << 40, place_seconds=0.0, budget_seconds=6.0)
+    made = make_schedule(mode, [OWN_COMMAND], free_bytes=1 << 40, place_seconds=0.0, budget_seconds=6.0)
     assert made.pair_seconds == pytest.approx(0.2)
     assert made.scratch_bytes == 0
     assert made.pairs == 8
@@ -93,7 +93,7 @@ def test_a_command_takes_its_own_seconds_and_no_scratch_file() -> None:
     with pytest.raises(
         RefusedError, match="no room for one pair: warm-up and restoring take about 183 s, each pair 60"
     ):
-        make_schedule(slow, [OWN_COMMAND], device_bytes=1 << 40, place_seconds=0.0, budget_seconds=60.0)
+        make_schedule(slow, [OWN_COMMAND], free_bytes=1 << 40, place_seconds=0.0, budget_seconds=60.0)
 
 
 @given(
@@ -107,16 +107,16 @@ def test_no_schedule_exceeds_its_budgets(mode: str, names: list[str], device_gib
         found = plan(*names, mode=mode, device=device_gib * GIB, **({"budget_seconds": budget} if budget else {}))
     except (RefusedError, UsageError):
         return
-    assert found.predicted_bytes <= found.byte_budget <= min(8 * GIB, device_gib * GIB // 100)
+    assert found.predicted_bytes <= found.byte_budget <= min(8 * GIB, device_gib * GIB // 2)
     assert budget is None or found.predicted_seconds <= budget
     assert found.looks[-1] == found.pairs
 
 
 def test_bytes_of_writing_and_of_reading() -> None:
     assert plan(WRITE.name, device=10_000 * GIB).byte_budget == 8 * GIB
-    assert plan(WRITE.name, device=200 * GIB).byte_budget == 2 * GIB
+    assert plan(WRITE.name, device=6 * GIB).byte_budget == 3 * GIB
     assert plan(WRITE.name, device=200 * GIB, byte_budget=20 * GIB).byte_budget == 20 * GIB
-    found = plan(WRITE.name, device=200 * GIB)
+    found = plan(WRITE.name, device=4 * GIB)
     # two arms with up to three warm-up runs each, then 24 pairs, then both held
     assert found.predicted_bytes == found.scratch_bytes + (54 + 2 * found.hold_runs) * found.run_write_bytes
     assert found.run_write_bytes > 15 * MIB

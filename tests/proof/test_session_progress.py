@@ -21,7 +21,7 @@ def schedule(*workloads: str, mode: ModeName = "default", budget_seconds: float 
     return make_schedule(
         MODES[mode],
         [get_workload(name) for name in workloads or (READ,)],
-        device_bytes=1000 * GIB,
+        free_bytes=1000 * GIB,
         place_seconds=0.2,
         budget_seconds=budget_seconds,
     )

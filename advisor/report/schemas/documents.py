@@ -25,6 +25,7 @@ from advisor.limits.records import Limits
 from advisor.planning.records import Plan
 from advisor.profiles.profile import Profile
 from advisor.proof.comparison import SeriesComparison
+from advisor.proof.obstacles import ProofCheck
 from advisor.proof.records import Proof
 from advisor.proof.series import Bench
 from advisor.proof.tuning_records import Tuned
@@ -411,6 +412,7 @@ DOCUMENTS: dict[str, Fields] = {
         ("peers", tuple[_PROBED, ...]),  # type: ignore[valid-type]
         ("unprobeable", tuple[Unprobeable, ...]),
     ],
+    "advisor.proof-check/1": fields_of(ProofCheck, "schema"),
     "advisor.proof/1": fields_of(Proof, "schema"),
     "advisor.bench/1": fields_of(Bench, "schema"),
     "advisor.tune/1": fields_of(Tuned, "schema"),
