@@ -80,7 +80,9 @@ _ONLY_IN_USE = frozenset({"loop", "zram", "nbd", "ublk", "null_blk"})
 _NO_DISK = lazy_regex(
     r"(md|bcache|drbd|zd)([0-9]|_)|dm-[0-9]|Vx(VM|DMP)[0-9]|(sr|scd|fd|ram|mtdblock)[0-9]|mmcblk[0-9]+(boot[0-9]|rpmb)"
 )
-FABRIC_ATTRIBUTES = {"transport": "device/transport", "queue_count": "device/queue_count", "sqsize": "device/sqsize"}
+FABRIC_ATTRIBUTES = {
+    name: f"device/{name}" for name in ("transport", "queue_count", "sqsize", "ctrl_loss_tmo", "fast_io_fail_tmo")
+}
 _TPGS = ("none", "implicit", "explicit", "implicit and explicit")
 _NVME_PATH = lazy_regex(r"(nvme\d+)c\d+(n\d+)", re.ASCII)
 
@@ -114,7 +116,8 @@ class Disk(msgspec.Struct, frozen=True):
     """Where each partition begins, in bytes from the start of the disk."""
     detail: Mapping[str, str] = {}
     """What only this kind has: vendor, state, queue_depth, transport, iopolicy, path_states, backing_file …; of
-    NVMe over a network queue_count (with the admin queue) and sqsize (less 1) of its controller; of a LUN access_state
+    NVMe over a network queue_count (with the admin queue) and sqsize (less 1) of its controller, and ctrl_loss_tmo and
+    fast_io_fail_tmo (seconds, or off); of a LUN access_state
     and handler of its path, remote_port, and whether its storage has groups of ports (tpgs); lba_format of a drive."""
     file_devices: tuple[str, ...] = ()
     """Of a loop device what holds its file: disks, partitions or mappings; none where that is not known."""

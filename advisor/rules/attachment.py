@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Iterator
 
 from advisor.facts.cpulist import parse_list
-from advisor.host.numbers import is_count
+from advisor.facts.disks import Disk
+from advisor.host.numbers import count_of, is_count
 from advisor.rules import sources
 from advisor.rules.queries import is_up
 from advisor.rules.remedy import RunShell
@@ -16,6 +17,12 @@ ORDER = 120
 
 _PORT_COMMANDS = 2048
 _LATEST_FAIL = 10
+_EARLIEST_FAIL = 30
+_LATEST_NVME_FAIL = 30
+_PATH_MEMORY = 600
+_SINGLE_PATH = 60
+"""Seconds, as `iscsi.replacement-timeout` has them for iSCSI; 600 are the kernel's own ctrl_loss_tmo."""
+_FOR_EVER = 1 << 32
 _USUAL_QUEUE = 128
 _GOOD = "Online"
 
@@ -161,18 +168,36 @@ def alua_groups(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
 @rule(
     id="multipath.fc-timeouts",
     severity="advice",
-    title="Requests wait long before FC paths fail over",
-    what="fast_io_fail_tmo of the remote ports that are targets, where paths of a multipath map are disks over FC.",
-    why="When a port is lost, its requests wait for this time before multipath may send them over another path.",
-    helps_when="There is another path: 5 s let a switch recover, and no longer.",
-    hurts_when="A disk has a single path: then requests fail sooner.",
+    title="FC paths fail over late, or single ones early",
+    what="fast_io_fail_tmo of the remote ports that are targets: above 10 s where paths of a multipath map are disks "
+    "over FC, below 30 s where such a disk has no map above it.",
+    why="When a port is lost, its requests wait for this time before multipath may send them over another path; "
+    "without another path they fail then.",
+    helps_when="There is another path: 5 s let a switch recover, and no longer. There is none: off waits for "
+    "dev_loss_tmo.",
+    hurts_when="A cluster fences the host, or a layer above mirrors: then a single path should fail soon.",
     sources=(sources.HPE_CSI, sources.PURE_OPENSTACK, sources.MULTIPATH_CONF),
     contradictions=("contradiction.multipath-fc-timeouts",),
     seen_live=False,
 )
-def fc_timeouts(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    members = {name for array in facts.arrays if array.manager == "dm-multipath" for name in array.members}
+def fc_timeouts(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
+    members = _map_members(facts)
     used = {disk.detail.get("remote_port") for disk in facts.disks if disk.name in members}
+    single = {disk.detail.get("remote_port") for disk in facts.disks if disk.name not in members} - used
+    early = {
+        one.name: f"{one.name}: {one.fast_io_fail} s"
+        for port in facts.fibre_channel
+        for one in port.remote_ports
+        if one.name in single and is_count(one.fast_io_fail or "") and int(one.fast_io_fail or 0) < _EARLIEST_FAIL
+    }
+    if early:
+        yield fc_timeouts.found(
+            title="FC disks without multipath fail early",
+            why="Nothing stands behind these paths: when the fabric is away for longer, the file system gets I/O "
+            "errors and goes read-only.",
+            evidence={"targets": tuple(early), "detail": tuple(early.values())},
+            remedy="set fast_io_fail_tmo of these remote ports to off, or give their disks a second path and multipath",
+        )
     late = {
         one.name: f"{one.name}: {one.fast_io_fail}"
         for port in facts.fibre_channel
@@ -180,13 +205,96 @@ def fc_timeouts(facts: Facts, workload: DeclaredWorkload | None) -> Finding | No
         if one.name in used and one.fast_io_fail and (one.fast_io_fail == "off" or int(one.fast_io_fail) > _LATEST_FAIL)
     }
     if not late:
-        return None
-    return fc_timeouts.found(
+        return
+    yield fc_timeouts.found(
+        title="Requests wait long before FC paths fail over",
         why="Programs stand still for that long, although another path works.",
         evidence={"targets": tuple(late), "detail": tuple(late.values())},
         remedy="set fast_io_fail_tmo 5 in /etc/multipath.conf (defaults, or the array's section), then multipathd "
         "reconfigure; dev_loss_tmo and no_path_retry as the array's vendor says",
     )
+
+
+def _map_members(facts: Facts) -> frozenset[str]:
+    return frozenset(name for one in facts.arrays if one.manager == "dm-multipath" for name in one.members)
+
+
+def _seconds(disk: Disk, name: str) -> int | None:
+    """A timeout of NVMe over a network; the largest number for ``off``, None where it is unknown."""
+    text = disk.detail.get(name, "")
+    return _FOR_EVER if text in ("off", "-1") else count_of(text)
+
+
+def _loss_faults(facts: Facts) -> Iterator[tuple[str, Disk]]:
+    members = _map_members(facts)
+    for disk in facts.disks:
+        loss, fast = (_seconds(disk, name) for name in ("ctrl_loss_tmo", "fast_io_fail_tmo"))
+        if disk.kind != "nvme" or loss is None:
+            continue
+        if disk.name in members:
+            if min(loss, _FOR_EVER if fast is None else fast) > _LATEST_NVME_FAIL:
+                yield "late", disk
+        elif len(disk.paths) > 1:
+            if loss < _PATH_MEMORY:
+                yield "forgotten", disk
+        elif min(loss, _FOR_EVER if fast is None else fast) < _SINGLE_PATH:
+            yield "early", disk
+
+
+_LOSS_WORDS = {
+    "late": (
+        "NVMe paths hold I/O long before they fail over",
+        "dm-multipath learns of a lost controller only when its requests fail: after fast_io_fail_tmo, or when the "
+        "controller is given up.",
+        "reconnect with nvme connect --fast_io_fail_tmo=5, and a long --ctrl-loss-tmo",
+    ),
+    "forgotten": (
+        "NVMe paths that are lost do not come back",
+        "The kernel sends requests over another path at once, but removes a controller for good after ctrl_loss_tmo: "
+        "a path that returns later is not used again, and the next loss is the last.",
+        "reconnect with nvme connect --ctrl-loss-tmo=-1 (for ever), path by path",
+    ),
+    "early": (
+        "NVMe disks without a second path fail early",
+        "Nothing stands behind the connection: when it is away for longer, requests fail and the file system goes "
+        "read-only.",
+        "reconnect with nvme connect --ctrl-loss-tmo=600 or more, and without --fast_io_fail_tmo",
+    ),
+}
+
+
+@rule(
+    id="disks.fabric-loss",
+    severity="warning",
+    title="The loss timeout of NVMe does not fit its paths",
+    what="ctrl_loss_tmo and fast_io_fail_tmo of controllers over TCP, RDMA and Fibre Channel: below 600 s with native "
+    "multipath and several paths, both above 30 s below dm-multipath, one below 60 s without multipath.",
+    why="It is for NVMe over a network as the replacement timeout is for iSCSI: with another path requests should move "
+    "soon, without one they should wait.",
+    helps_when="A link, switch or storage controller fails or restarts.",
+    hurts_when="Something above mirrors the disk, or a cluster fails over: then it should hear of a loss soon.",
+    sources=(sources.NVME_LOSS,),
+    seen_live=False,
+)
+def fabric_loss(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
+    found = tuple(_loss_faults(facts))
+    for fault, (title, why, remedy) in _LOSS_WORDS.items():
+        those = tuple(disk for word, disk in found if word == fault)
+        if those:
+            yield fabric_loss.found(
+                severity="warning" if fault == "early" else "advice",
+                title=title,
+                why=why,
+                evidence={
+                    "disks": tuple(disk.name for disk in those),
+                    "detail": tuple(
+                        f"{disk.name}: ctrl_loss_tmo {disk.detail['ctrl_loss_tmo']}, fast_io_fail_tmo "
+                        f"{disk.detail.get('fast_io_fail_tmo', 'unknown')}"
+                        for disk in those
+                    ),
+                },
+                remedy=remedy,
+            )
 
 
 @rule(

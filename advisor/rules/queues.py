@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from advisor.facts.disks import Disk
 from advisor.facts.site_settings import SiteSetting
@@ -47,6 +48,43 @@ def _timeout_ms(disk: Disk) -> int | None:
     return count_of(disk.queue.get("io_timeout"))
 
 
+class _Bounds(NamedTuple):
+    """How long requests of these disks may wait, by what they report of themselves, in milliseconds."""
+
+    kind: str
+    model: str
+    """A pattern for the whole of vendor and model."""
+    least: int
+    most: int | None
+    profile: str
+
+
+_FOR_LOCAL = 600_000
+"""A drive of the machine itself that has not answered for ten minutes will not."""
+_BOUNDS = (
+    _Bounds("nvme", _EBS_MODEL, _KERNEL_TIMEOUT_MS + 1, None, "ebs-volumes"),
+    _Bounds("nvme", "Amazon EC2 NVMe Instance Storage", 0, _FOR_LOCAL, "ebs-volumes"),
+    _Bounds("nvme", r"MSFT NVMe Accelerator.*", 240_000, None, "cloud-volumes"),
+    _Bounds("nvme", r"Microsoft NVMe Direct Disk.*", 0, _FOR_LOCAL, ""),
+    _Bounds("nvme", "nvme_card-pd|Alibaba Cloud Elastic Block Storage", _KERNEL_TIMEOUT_MS + 1, None, "cloud-volumes"),
+    _Bounds("nvme", r"nvme_card\d*", 0, _FOR_LOCAL, ""),
+    _Bounds("scsi", r"(?i:VMware.*Virtual disk.*)", 180_000, None, "cloud-volumes"),
+)
+"""Disks behind virtio-scsi and Hyper-V are left out: their drivers wait for the host whatever the timeout is."""
+
+
+def _beyond_bounds(facts: Facts, *, of_ebs: bool) -> Iterator[tuple[Disk, _Bounds, int]]:
+    """Disks whose timeout is out of bounds, with it: EBS volumes, or all others."""
+    for disk in facts.disks:
+        name = f"{disk.detail.get('vendor', '')} {disk.model or ''}".strip()
+        row = next((one for one in _BOUNDS if one.kind == disk.kind and re.fullmatch(one.model, name)), None)
+        now = _timeout_ms(disk)
+        if row is None or now is None or (row.model == _EBS_MODEL) is not of_ebs:
+            continue
+        if now < row.least or (row.most is not None and now > row.most):
+            yield disk, row, now
+
+
 @rule(
     id="disks.ebs-timeout",
     severity="advice",
@@ -58,19 +96,66 @@ def _timeout_ms(disk: Disk) -> int | None:
     sources=(sources.AWS_EBS_NVME,),
 )
 def ebs_timeout(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    volumes = (disk for disk in facts.disks if disk.model is not None and disk.model.strip() == _EBS_MODEL)
-    found = tuple(disk for disk in volumes if disk.name.startswith("nvme") and _timeout_ms(disk) == _KERNEL_TIMEOUT_MS)
+    found = tuple(_beyond_bounds(facts, of_ebs=True))
     if not found:
         return None
     return ebs_timeout.found(
         why="When EBS stalls for longer than 30 seconds the kernel fails the request, and the file system may go "
         "read-only although the volume comes back.",
-        evidence={"disks": tuple(disk.name for disk in found), "io_timeout_ms": _KERNEL_TIMEOUT_MS},
+        evidence={"disks": tuple(disk.name for disk, *_ in found), "io_timeout_ms": min(now for *_, now in found)},
         remedy=(
             plan_profile("ebs-volumes"),
-            "nvme_core.io_timeout on the kernel command line covers volumes that are attached later",
+            "nvme_core.io_timeout on the kernel command line covers volumes that are attached later, and the drives of "
+            "the instance with them, which it should not",
         ),
     )
+
+
+@rule(
+    id="disks.cloud-timeout",
+    severity="advice",
+    title="The I/O timeout does not fit a cloud's disk",
+    what="queue/io_timeout of remote disks of Azure (240 s), Google and Alibaba Cloud (above 30 s) and VMware (180 s), "
+    "and of drives of an instance of EC2, Azure and Google (10 minutes at most). Not of SCSI disks of virtio and "
+    "Hyper-V: their drivers wait for the host whatever the timeout is.",
+    why="A remote disk may pause longer than 30 seconds and go on; a local drive that does not answer is dead.",
+    helps_when="A file system must outlive a pause of its storage, or a dead drive be noticed.",
+    hurts_when="The cluster is to notice a dead disk quickly and fail over.",
+    sources=(sources.AZURE_NVME_TIMEOUT, sources.GCP_NVME_TIMEOUT, sources.EC2_UTILS, sources.VMWARE_TIMEOUT),
+)
+def cloud_timeout(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
+    found = tuple(_beyond_bounds(facts, of_ebs=False))
+    for is_short in (True, False):
+        those = [one for one in found if (one[2] < one[1].least) is is_short]
+        if those:
+            profiles = dict.fromkeys(row.profile for _, row, _ in those)
+            yield cloud_timeout.found(
+                title="Remote disks have the I/O timeout of a local drive"
+                if is_short
+                else "Local drives have the I/O timeout of a remote disk",
+                why="When the storage stalls for longer, the kernel fails the request, and the file system may go "
+                "read-only although the disk comes back."
+                if is_short
+                else "Whoever waits for a drive that has died waits for days: nothing resets it, nothing fails over.",
+                evidence={
+                    "disks": tuple(disk.name for disk, *_ in those),
+                    "detail": tuple(
+                        f"{disk.name} ({disk.model}): {now / 1000:,.0f} s, "
+                        f"{'at least' if is_short else 'at most'} "
+                        f"{(row.least if is_short else row.most or 0) / 1000:,.0f}"
+                        for disk, row, now in those
+                    ),
+                },
+                remedy=(
+                    *(plan_profile(name) for name in profiles if name),
+                    *(
+                        remedy
+                        for disk, row, _ in those
+                        if not row.profile
+                        for remedy in set_queues((disk.name,), "io_timeout", _KERNEL_TIMEOUT_MS)
+                    ),
+                ),
+            )
 
 
 def setting(disk: Disk, name: str) -> int | None:

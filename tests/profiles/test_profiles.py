@@ -49,7 +49,7 @@ def test_a_shipped_profile_lints_and_cites(path: Path) -> None:
 
 
 FOR_ANY_HOST = frozenset({"jumbo-frames", "low-latency", "socket-buffers-8m"})
-BY_ITS_DEVICES = frozenset({"ebs-volumes"})
+BY_ITS_DEVICES = frozenset({"cloud-volumes", "ebs-volumes"})
 """What its lines name by ``only``: a host without such a device gets an empty plan."""
 
 

@@ -90,6 +90,23 @@ def over_tcp(queues: int, entries: int = 127) -> dict[str, Any]:
     return {"disks": (disk("nvme0n1", pci=None, detail=own),)}
 
 
+def fabric(
+    loss: str | None, fast: str | None = "off", transport: str = "tcp", paths: int = 0, *, mapped: bool = False
+) -> dict[str, Any]:
+    """An NVMe disk over a network with these timeouts, alone, with native paths, or below dm-multipath."""
+    given = {"transport": transport, "ctrl_loss_tmo": loss, "fast_io_fail_tmo": fast}
+    own = {key: value for key, value in given.items() if value is not None}
+    names = tuple(f"nvme0c{at}n1" for at in range(paths))
+    over = array("mpatha", "nvme0n1", manager="dm-multipath", level="multipath")
+    return {"disks": (disk("nvme0n1", pci=None, paths=names, detail=own),), "arrays": (over,) if mapped else ()}
+
+
+def timed(kind: str, model: str, milliseconds: int, vendor: str = "") -> dict[str, Any]:
+    own = {"vendor": vendor} if vendor else {}
+    queue = {"io_timeout": str(milliseconds)}
+    return {"disks": (disk("sda", kind=kind, model=model, detail=own, queue=queue),)}
+
+
 def filled(percent: int | None, inodes: int | None = None, **parts: Any) -> dict[str, Any]:
     return {"filesystems": (filesystem(used_percent=percent, inodes_used_percent=inodes, **parts),)}
 
@@ -177,6 +194,8 @@ WITH_512, WITH_4096 = ({"queue": {"logical_block_size": size}} for size in ("512
 DATA = read_cases(
     __file__,
     FcPort,
+    fabric,
+    timed,
     Owners,
     ZfsPool,
     cached,

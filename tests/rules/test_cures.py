@@ -81,6 +81,7 @@ BY_HAND = {
     "the tools of the drive, the adapter or the product set it": (
         *("disks.declustered-write-cache", "rdma.write-ordering", "links.ipoib-connected", "ceph.osd-capacity"),
         *("fc.queue-depth", "multipath.alua-groups", "multipath.fc-timeouts"),
+        "disks.fabric-loss",
     ),
     "cards, cables, sockets or memory are moved": (
         *("numa.bond-spans-nodes", "numa.links-far-from-disks", "numa.node-without-memory", "iscsi.far-node"),

@@ -121,7 +121,7 @@ _BY_FACTS: tuple[tuple[str, Names], ...] = (
     ("/sys/block/*", _words("dev diskseq serial size stat wwid ana_state device")),
     ("/sys/block/*/queue", QUEUE_ATTRIBUTES),
     ("/sys/block/*/device", _words("devtype iopolicy model name numa_node queue_depth serial state transport uid")),
-    ("/sys/block/*/device", _words("access_state dh_state inquiry queue_count sqsize")),
+    ("/sys/block/*/device", _words("access_state dh_state inquiry queue_count sqsize ctrl_loss_tmo fast_io_fail_tmo")),
     ("/sys/class/fc_host/*", _words("port_state speed supported_speeds")),
     ("/sys/class/fc_remote_ports/*", _words("port_state roles fast_io_fail_tmo dev_loss_tmo")),
     ("/proc/spl/kstat/zfs/*", _words("state")),
