@@ -365,8 +365,14 @@ def _rule(row: Row, names: Mapping[str, str]) -> tuple[str, ...]:
 def advice_page() -> str:
     """The page of advice: its written part as it is, then the tables of all that harms."""
     written = (DOCS / "advice.md").read_text("utf-8").partition(f"| {ADVICE_HEAD[0]} |")[0]
-    cautions = [(", ".join(f"`{key}`" for key in one.keys), one.when, f"`{one.id}`", one.instead) for one in CAUTIONS]
-    others = [(f"`{name}`", texts["what"], texts["instead"]) for name, texts in read_texts("file-advice.ini")]
+    cautions = [
+        (", ".join(f"`{key}`" for key in one.keys), one.when, f"`{one.id}`", one.instead.partition(";")[0])
+        for one in CAUTIONS
+    ]
+    others = [
+        (f"`{name}`", texts["what"], texts["instead"].partition(";")[0])
+        for name, texts in read_texts("file-advice.ini")
+    ]
     tables = (table(ADVICE_HEAD, cautions), table(("rule", "lines in other files", "instead"), others))
     return written + "\n\n".join("\n".join(lines) for lines in tables) + "\n"
 

@@ -23,7 +23,7 @@ from advisor.facts.network_storage import NetworkStorage, read_network_storage
 from advisor.facts.numa import Numa, read_numa
 from advisor.facts.owners import Owners, read_owners
 from advisor.facts.roles import read_roles
-from advisor.facts.settings import GONE, KEYS
+from advisor.facts.settings import KEYS, NAMED
 from advisor.facts.site_settings import SiteSetting, read_site_settings
 from advisor.facts.sysctl import SysctlOrigin, named_keys, origins, read_sysctl, read_sysctl_sources
 from advisor.facts.systemd import Systemd, read_systemd
@@ -135,7 +135,7 @@ def scan(host: Host, *, with_drives: bool | None = None, only_judged: bool = Fal
         links=links,
         irqs=read_irqs(host, unknown),
         sysctl=read_sysctl(host, unknown, named),
-        sysctl_origin=origins(lines, named.union(KEYS, GONE)),
+        sysctl_origin=origins(lines, named.union(KEYS, NAMED)),
         writes=read_writes(host),
         disks=disks,
         filesystems=filesystems,

@@ -202,8 +202,8 @@ class _Judge:
             file=one.file, line=one.line, text=one.text, tunable=one.tunable, wanted=one.wanted, why=one.note
         )
         if one.outcome != "taken":
-            is_refused = one.outcome == "refused"
-            return _as(line, "harmful" if is_refused else "no-effect", f"{'refused: ' if is_refused else ''}{one.note}")
+            refused = "refused: " if one.outcome == "refused" else ""
+            return _as(line, "no-effect" if one.outcome == "ignored" else "harmful", f"{refused}{one.note}")
         if one.tunable is None or one.wanted is None:
             return line
         try:
@@ -211,6 +211,8 @@ class _Judge:
         except UsageError as error:
             # A pattern that nothing of this host fits.
             fits = f"nothing here fits {one.tunable}" if is_pattern(one.tunable) else error.message
+            if not self._host.is_live and is_pattern(one.tunable):
+                fits = _beside_default(one.tunable.removeprefix("sysctl:"), one.wanted, "not in this capture")
             is_live = self._host.is_live or not one.tunable.startswith(("sysctl:", "sysfs:"))
             return _as(line, "no-effect" if is_live and is_pattern(one.tunable) else "unknown", one.note or fits)
         key = one.tunable.removeprefix("sysctl:") if one.tunable.startswith("sysctl:") else ""
@@ -233,8 +235,7 @@ class _Judge:
         if one.is_container:
             return _of_container(line)
         if isinstance(seen, Missing):
-            why = self._absent(key, seen)
-            return _as(line, "unknown", why if not key or find_setting(key) else f"{_NO_RECORD}; {why}")
+            return _as(line, "unknown", _beside_default(key, value, self._absent(key, seen)))
         if is_so:
             # Live it may be more than is asked for, where more is as good.
             so = "already so" if live == value else f"already {live}"
@@ -256,9 +257,7 @@ class _Judge:
     def _gone(self, line: JudgedLine, key: str, seen: str | Missing) -> JudgedLine | None:
         record = find_setting(key) if key else None
         if record is not None and record.is_gone(machine_of(self._facts).kernel):
-            assert record.until is not None
-            went = f": {record.moved_to}" if record.moved_to else ""
-            return _as(line, "no-effect", f"gone since Linux {record.until[0]}.{record.until[1]}{went}")
+            return _as(line, "no-effect", record.went)
         if not isinstance(seen, Missing) or not seen.is_absent:
             return None
         dotted = next((link.name for link in self._facts.links if "." in link.name and f".{link.name}." in key), None)
@@ -317,8 +316,13 @@ class _Judge:
         if lowered and (record is None or record.grows) and not lowered_fields(value, live):
             return _as(line, "lowers", f"{note}{lowered}. {harm}".rstrip(" ."))
         shown = f" (what would: {record.shown_by})" if record and record.shown_by else ""
+        asks = (
+            "it protects, and no counter asks for that"
+            if record and record.is_guard
+            else "nothing on this host asks for it"
+        )
         also = f"; {lowered}" if lowered and " " in value else ""
-        return _as(line, "no-evidence", f"{note}nothing on this host asks for it{shown}{also}. {harm}".rstrip(" ."))
+        return _as(line, "no-evidence", f"{note}{asks}{shown}{also}. {harm}".rstrip(" ."))
 
     def plan(self, lines: Sequence[JudgedLine]) -> list[JudgedLine]:
         """The lines with what a plan of all that is left says of each: who overrides it, what refuses it."""
@@ -417,6 +421,18 @@ def _word(tunable: str, value: str) -> str:
 def _refused(line: JudgedLine, why: str) -> JudgedLine:
     """A value that the kernel does not take, or advisor not here; of a file below /sys nothing comes of it."""
     return _as(line, "harmful" if line.is_sysctl else "no-effect", f"refused: {why.removeprefix(f'{line.tunable}: ')}")
+
+
+def _beside_default(key: str, value: str, why: str) -> str:
+    """What a record says of a value where that of the host is not known."""
+    record = find_setting(key) if key else None
+    if record is None:
+        return f"{_NO_RECORD}; {why}" if key else why
+    default = re.split("[;:,]| from | before ", record.default)[0]
+    if default == value:
+        return f"{why}; the kernel's own value"
+    harm = record.harm_of(value, default) if _in_numbers(default, value) else ""
+    return f"{why}. {harm}".rstrip(" .")
 
 
 def _is_planned(line: JudgedLine) -> bool:

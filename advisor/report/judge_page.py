@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -49,7 +50,12 @@ def judge_text(
         if verdict == "set" and len(chosen) > _MOST_SAME and not with_files:
             page.add(Span(f"lines {fold_list({one.line for one in chosen})}", style), hang=6)
             continue
-        for alike in _fold_devices(chosen):
+        counted_whys = Counter(one.why for one in chosen if one.live is None and not one.instead)
+        many = [why for why, count in counted_whys.items() if count > _MOST_SAME and not with_files]
+        for why in many:
+            named = [f"{one.line} {one.tunable or one.text} = {one.wanted}" for one in chosen if one.why == why]
+            page.add(Span("; ".join(named), style), f": {why}", hang=6)
+        for alike in _fold_devices([one for one in chosen if one.why not in many]):
             _add_lines(page, alike, style, with_files=with_files)
     if found.alike:
         page.heading(f"Looks like a setting, and was not read ({len(found.alike)})")

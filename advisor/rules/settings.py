@@ -5,7 +5,8 @@ One predicate judges them all, and a finding names every place that has such a v
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from functools import partial
 
 import msgspec
@@ -22,6 +23,8 @@ from advisor.rules.remedy import SIGNS, Decide, Operator, SetTunable, comment_li
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, Rule, Severity, register, rule
 
 ORDER = 260
+
+_VIRTUAL = frozenset({"bridge", "veth", "tun", "tap", "vxlan", "geneve", "wireguard", "macvlan", "dummy"})
 
 _OWN_FILE = lazy_regex(r"/etc/sysctl\.d/90-advisor(?:\.[0-9]+)?-(?P<profile>.+)\.conf")
 
@@ -43,19 +46,41 @@ class Judged(msgspec.Struct, frozen=True):
     gone: bool
 
 
+def _is_bound(facts: Facts) -> bool:
+    if facts.beegfs is None:
+        return False
+    from advisor.rules.beegfs import all_bound
+
+    return all_bound(facts)
+
+
+def _writers(facts: Facts) -> frozenset[str]:
+    return frozenset(one.writer for one in facts.writes)
+
+
+_TRAITS: Mapping[str, Callable[[Facts], bool]] = {
+    "binds-services": _is_bound,
+    "forwards": lambda facts: (
+        facts.sysctl.get("net.ipv4.ip_forward") == "1" and any(link.kind in _VIRTUAL for link in facts.links)
+    ),
+    "containers": lambda facts: not _writers(facts).isdisjoint(("Docker", "Podman", "kubelet", "LXD", "Incus")),
+    "": lambda _: True,
+    "pods": lambda facts: not _writers(facts).isdisjoint(("kubelet", "CNI's bridge plugin")),
+    "ipv6": lambda facts: any(
+        ":" in one and not one.startswith(("fe80", "::1")) for link in facts.links for one in link.addresses
+    ),
+}
+"""What a caution may ask of a host besides its kernel and memory."""
+
+
 def machine_of(facts: Facts) -> Machine:
     """Return what of a host decides whether a value is good there."""
-    binds = False
-    if facts.beegfs is not None:
-        from advisor.rules.beegfs import all_bound
-
-        binds = all_bound(facts)
     return Machine(
         kernel=kernel_version(facts),
         memory_bytes=facts.memory.total_bytes,
         page_bytes=facts.memory.page_bytes,
         cpus=facts.cpu.threads,
-        binds_services=binds,
+        is_such=lambda trait: _TRAITS[trait](facts),
     )
 
 
@@ -90,9 +115,10 @@ def is_bad(caution: Caution, machine: Machine, key: str, value: str) -> bool:
     read = value_of(key, value)
     setting = find_setting(key)
     is_readable = bool(read.numbers) or (setting is not None and setting.holds == "words")
+    is_about = any(key == one or fnmatchcase(key, one) for one in caution.keys)
     if caution.is_of_gone and setting is not None and setting.until and not setting.is_gone(machine.kernel):
         return False
-    return is_readable and caution.is_bad(read, machine)
+    return is_about and is_readable and caution.is_bad(read, machine) and machine.is_such(caution.where)
 
 
 def _as_judged(caution: Caution, key: str, value: str, machine: Machine) -> Judged:
@@ -101,11 +127,12 @@ def _as_judged(caution: Caution, key: str, value: str, machine: Machine) -> Judg
     sign = "<=" if better and better.startswith("<=") else "="
     operator: Operator = next(name for name, each in SIGNS.items() if each == sign)
     plain = better.removeprefix("<=") if better and not gone else None
+    title, why = caution.own.get(key, (caution.title, caution.why))
     return Judged(
         id=caution.id,
         severity="info" if gone else caution.severity,
-        title=gone.title if gone else caution.title,
-        why=gone.why if gone else caution.why,
+        title=gone.title if gone else title,
+        why=gone.why if gone else why,
         instead=caution.instead,
         better=plain,
         remedy=set_sysctl(key, plain, operator) if plain else None,
@@ -148,11 +175,13 @@ def _is_ours(facts: Facts, key: str, value: str) -> bool:
 
 def _carriers(facts: Facts, caution: Caution, machine: Machine) -> Iterator[tuple[str, Judged, SysctlSource | None]]:
     """What has a value that the caution is about: its text, what is said of it, and the line; None for the kernel."""
-    for key in caution.keys:
+    seen = sorted({*facts.sysctl, *facts.sysctl_origin}) if any("*" in key for key in caution.keys) else caution.keys
+    keys = [key for key in seen if any(fnmatchcase(key, one) for one in caution.keys)]
+    for key in keys:
         for line in _bad_lines(facts, caution, machine, key):
             text = f"{line.path}:{line.line}: {line.key} = {' '.join(line.value.split())}"
             yield text, _as_judged(caution, key, line.value, machine), line
-    for key in caution.keys:
+    for key in keys:
         live = facts.sysctl.get(key)
         if live is not None and is_bad(caution, machine, key, live) and not _is_ours(facts, key, live):
             yield f"live: {key} = {live}", _as_judged(caution, key, live, machine), None
@@ -163,6 +192,8 @@ def _find(caution: Caution, facts: Facts, workload: DeclaredWorkload | None) -> 
     if not found:
         return None
     said = found[0][1]
+    if len({one.title for _, one, _ in found}) > 1:
+        said = msgspec.structs.replace(said, title=caution.title, why=caution.why)
     return _RULES[caution.id].found(
         severity=said.severity,
         title=said.title,

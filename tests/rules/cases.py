@@ -66,6 +66,11 @@ def write(tunable: str, value: str | None, **parts: Any) -> Write:
     return Write(tunable, value, "a .link file", 6, "/etc/systemd/network/10-x.link", 5, **parts)
 
 
+def by(writer: str) -> Write:
+    """What a running program sets."""
+    return Write("sysctl:net.ipv4.ip_forward", "1", writer, 30, is_program=True)
+
+
 def one_cpu(count: int = 8, **parts: Any) -> dict[str, Any]:
     here = irqs(40, count, on="0-3", spread=False, **parts)
     return {"links": (link("eth0", irqs=tuple(irq.number for irq in here)),), "irqs": here}
@@ -101,6 +106,7 @@ DATA = read_cases(
     array,
     bond,
     buffers,
+    by,
     disk,
     disks,
     far_irqs,

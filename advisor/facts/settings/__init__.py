@@ -6,6 +6,7 @@ A new key is a section of tables/settings.ini, a new caution one of tables/cauti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 from advisor.facts.settings import sources
@@ -13,7 +14,7 @@ from advisor.facts.settings.cautions import BAD, BETTER, DERIVES, judge_words
 from advisor.facts.settings.record import Caution, Gone, InUse, KernelVersion, Least, MemoryShare, Setting
 from advisor.host.package_data import read_sections
 
-__all__ = ["CAUTIONS", "GONE", "KEYS", "SETTINGS", "find_setting", "vendor_values"]
+__all__ = ["CAUTIONS", "KEYS", "NAMED", "SETTINGS", "find_setting", "vendor_values"]
 
 _EVERYWHERE = ("all", "default")
 
@@ -61,20 +62,18 @@ def _read_table(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 def _make_caution(name: str, parts: dict[str, Any]) -> Caution:
     words = parts.pop("values", None)
     better = BETTER.get(name) or parts.pop("better", None)
-    return Caution(id=name, is_bad=judge_words(words) if words else BAD[name], better=better, **parts)
+    own = {key.removeprefix("own."): tuple(parts.pop(key).split(" | ")) for key in [*parts] if key.startswith("own.")}
+    return Caution(id=name, is_bad=judge_words(words) if words else BAD[name], better=better, own=own, **parts)
 
 
 def _make_setting(key: str, parts: dict[str, Any]) -> Setting:
     parts |= {name if name == "grows" else f"is_{name}": True for name in parts.pop("flags", "").split()}
-    return Setting(key=key, cautions=_by_key.get(key, ()), derives=DERIVES.get(key), **parts)
+    cautions = tuple(one for one in CAUTIONS if any(named == key or fnmatchcase(named, key) for named in one.keys))
+    return Setting(key=key, cautions=cautions, derives=DERIVES.get(key), **parts)
 
 
 CAUTIONS = tuple(_make_caution(*row) for row in _read_table("cautions.ini"))
 """In the order of documents."""
-_by_key: dict[str, tuple[Caution, ...]] = {}
-for _one in CAUTIONS:
-    for _key in _one.keys:
-        _by_key[_key] = (*_by_key.get(_key, ()), _one)
 SETTINGS: Mapping[str, Setting] = {row[0]: _make_setting(*row) for row in _read_table("settings.ini")}
 """Every record by its key; a key with a star stands for each link."""
 KEYS = tuple(
@@ -86,8 +85,10 @@ KEYS = tuple(
     )
 )
 """Dotted keys that a scan reads; a host has those that its kernel knows."""
-GONE = tuple(key for key, one in SETTINGS.items() if one.until and not one.is_scanned)
-"""Further keys that a kernel has removed, or keeps without effect; files may still set them."""
+NAMED = tuple(
+    key for key, one in SETTINGS.items() if (one.until or one.cautions) and not one.is_scanned and "*" not in key
+)
+"""Further keys that files may set: those with a caution, and those that a kernel removed or keeps without effect."""
 
 
 def find_setting(key: str) -> Setting | None:

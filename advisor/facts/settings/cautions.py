@@ -111,7 +111,7 @@ BAD: Mapping[str, Judge] = {
     "advice.min-free-large": lambda value, machine: (
         machine.memory_bytes is not None and value.first > _largest_reserve(machine)
     ),
-    "advice.zone-reclaim": lambda value, machine: value.first != 0 and not machine.binds_services,
+    "advice.zone-reclaim": lambda value, machine: value.first != 0 and not machine.is_such("binds-services"),
 }
 """What tells the values of a caution that do not stand in its section."""
 BETTER: Mapping[str, Callable[[Value, Machine], str]] = {

@@ -22,6 +22,9 @@ _DOCUMENTS = (
     ("kernel.", cited.SYSCTL_KERNEL),
     ("fs.", cited.SYSCTL_FS),
     ("dev.raid.", cited.MD),
+    ("dev.tty.", cited.TTY),
+    ("sunrpc.", cited.SUNRPC),
+    ("user.", cited.SYSCTL_USER),
 )
 """The kernel's own document of the keys that begin so."""
 
@@ -29,14 +32,14 @@ _DOCUMENTS = (
 class Machine(msgspec.Struct, frozen=True):
     """What a host is, as far as it decides whether a value is good there; None is unknown.
 
-    ``binds_services``: every storage service is bound to a node.
+    ``is_such`` tells whether it has a trait, by the name that cautions give it (advisor/rules/settings.py).
     """
 
     kernel: KernelVersion | None = None
     memory_bytes: int | None = None
     page_bytes: int = 4096
     cpus: int | None = None
-    binds_services: bool = False
+    is_such: Callable[[str], bool] = lambda _: False
 
     def is_since(self, version: KernelVersion) -> bool:
         """Return whether the kernel is known to be this version or a newer one."""
@@ -89,10 +92,14 @@ class Caution(msgspec.Struct, frozen=True, kw_only=True):
     hurts_when: str
     sources: tuple[str, ...]
     is_bad: Judge
+    where: str = ""
+    """The trait of the machines on which they are bad; empty for all."""
     better: str | Callable[[Value, Machine], str] | None = None
     severity: Severity = "advice"
     contradictions: tuple[str, ...] = ()
     gone: Gone | None = None
+    own: Mapping[str, tuple[str, str]] = {}
+    """Title and why of one of several keys, where it is the only one."""
     is_intent: bool = False
     """Whether it is right for some and wrong for others, so that the owner decides."""
     is_of_gone: bool = False
@@ -178,6 +185,8 @@ class Setting(_Named, frozen=True, kw_only=True):
     """The bytes of memory in one of what it limits, 0 for pages: a limit above all memory takes nothing away."""
     is_counter: bool = False
     """Whether the kernel counts there and nobody sets it."""
+    is_guard: bool = False
+    """Whether it protects the host, so that no counter asks for it."""
     is_scanned: bool = False
     """Whether a scan reads it."""
     is_shown: bool = False
@@ -243,7 +252,7 @@ class Setting(_Named, frozen=True, kw_only=True):
         if self.until is None:
             return ""
         what = "has no effect since" if self.is_kept else "is gone since"
-        return f"{what} Linux {self.until[0]}.{self.until[1]}; in its place: {self.moved_to}"
+        return f"{what} Linux {self.until[0]}.{self.until[1]}; in its place {self.moved_to}"
 
     def harm_of(self, value: str, before: str = "") -> str:
         """Return when a value does harm, by the direction in which it departs from ``before`` where that is given;

@@ -6,15 +6,16 @@ import os.path
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from textwrap import dedent
-from typing import Literal
 
 import msgspec
 
 from advisor.errors import AdvisorError
 from advisor.facts.host_facts import Facts
 from advisor.facts.settings import find_setting
+from advisor.facts.settings.value import value_of
 from advisor.facts.sysctl_files import dotted_key
 from advisor.host import Host, PutFile
+from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.host.would_be import after_steps
 from advisor.importers.made import shorten_text
@@ -23,6 +24,7 @@ from advisor.importers.pasted.shell import (
     PROGRAMS,
     VARIABLE,
     Found,
+    Outcome,
     ethtool,
     file_setting,
     fill_in,
@@ -49,8 +51,8 @@ class PastedSetting(msgspec.Struct, frozen=True):
 
     ``tunable`` is as the text names it, with ``*`` for a device that the reader fills in; None for a kind of setting
     that no tunable has. ``wanted`` is None where the text holds a variable. ``outcome``: a program that the text is for
-    takes the value, refuses it, or has no use for it on this host; ``note`` then says why. ``is_container``: it is for
-    a container alone. ``rotational``: it is for disks alone that rotate, or do not.
+    takes the value, refuses it, has no use for it on this host, or breaks something with it; ``note`` then says why.
+    ``is_container``: it is for a container alone. ``rotational``: it is for disks alone that rotate, or do not.
     """
 
     file: str
@@ -59,7 +61,7 @@ class PastedSetting(msgspec.Struct, frozen=True):
     tunable: str | None
     wanted: str | None
     note: str = ""
-    outcome: Literal["taken", "refused", "ignored"] = "taken"
+    outcome: Outcome = "taken"
     is_container: bool = False
     sense: FieldSense | tuple[FieldSense, ...] = "exactly"
     rotational: bool | None = None
@@ -88,6 +90,7 @@ class _Text(msgspec.Struct):
     name: str
     variables: Mapping[str, Sequence[str]]
     is_script: bool
+    nr_open: int = -1
     container_indent: int | None = None
     has_containers: bool = False
 
@@ -106,6 +109,10 @@ def read_pasted(text: str, name: str, host: Host, facts: Facts) -> Pasted:
         lines,
         os.path.basename(name),
         _find_variables(lines),
+        nr_open=max(
+            value_of("fs.nr_open", value).first
+            for value in (facts.sysctl.get("fs.nr_open", ""), *re.findall(r"fs[./]nr_open\D{1,12}([0-9]{1,12})", text))
+        ),
         is_script=text.startswith("#!") or name.endswith((".sh", ".conf", ".rules", ".yml", ".yaml", ".service")),
         has_containers=any(re.match(r"(?:image|services|apiVersion|containers)\s*:", line.text) for line in lines),
     )
@@ -129,11 +136,13 @@ _COMMENT = ("#", ";", "//", "--", "<!--")
 
 
 def _is_alike(text: str) -> bool:
-    """Whether a line looks like a setting: a key with a record, or ``=`` behind a dotted name."""
+    """Whether a line looks like a setting: a key with a record and a number behind it, or ``=`` behind a dotted
+    name."""
     if text.startswith(_COMMENT):
         return False
-    keys = (one[0] for one in re.finditer(KEY, text))
-    return any(find_setting(dotted_key(key)) for key in keys) or bool(_DOTTED.search(text))
+    ends = ((one[0], text[one.end() :]) for one in re.finditer(KEY, text))
+    is_valued = any(find_setting(dotted_key(key)) and re.search(r"[=0-9]", rest) for key, rest in ends)
+    return is_valued or bool(_DOTTED.search(text))
 
 
 def _make_setting(one: Found, line: Line, name: str) -> PastedSetting:
@@ -146,6 +155,7 @@ def _make_setting(one: Found, line: Line, name: str) -> PastedSetting:
         is_container=one.is_container,
         sense=one.sense,
         rotational=one.rotational,
+        outcome=one.outcome,
     )
 
 
@@ -325,12 +335,40 @@ def _udev_rule(about: _Text, at: int) -> Iterator[Found]:
                     yield one._replace(note=note, rotational=None if turns is None else turns[1] == "1")
 
 
+_LIMITS: Mapping[str, tuple[int, str]] = {
+    "nofile": (256, "programs of the session cannot open one more file"),
+    "nproc": (32, "no program can be started, and logins fail"),
+    "memlock": (64, "RDMA, io_uring and programs that lock keys or memory fail; its unit is KiB"),
+    "as": (16 << 20, "programs that reserve much address space (Java, Go, databases) end; its unit is KiB"),
+    "data": (4 << 20, "programs cannot take more memory; its unit is KiB"),
+    "stack": (1024, "programs end when their stack grows; its unit is KiB"),
+    "fsize": (1 << 20, "larger files are cut and their writers end; its unit is KiB"),
+    "cpu": (60, "each process ends after so many minutes of CPU time"),
+    "maxlogins": (2, "a second login of the user is refused, by scp and by monitoring too"),
+    "maxsyslogins": (2, "a second login of anybody is refused"),
+}
+"""Items of limits.conf(5) with the least number that does no harm, and the harm below it."""
+
+
 def _session_limit(about: _Text, place: int) -> Iterator[Found]:
     found = re.fullmatch(
         r"([*%@]?[\w.:-]*)\s+(soft|hard|-)\s+([a-z]{2,12})\s+(\S{1,30})(?:\s+#.*)?", about.lines[place].text
     )
-    if found:
-        yield Found(None, found[4], f"limits.conf: {found[3]} of login sessions; a service has LimitX= of its own unit")
+    if found is None:
+        return
+    item, value = found[3], found[4]
+    is_all = value in ("unlimited", "infinity", "-1")
+    least, harm = _LIMITS.get(item, (0, ""))
+    outcome: Outcome = "taken"
+    note = f"limits.conf: {item} of login sessions; a service has LimitX= of its own unit"
+    if item == "rss":
+        note, outcome = "limits.conf: Linux does not keep to a limit of resident memory", "ignored"
+    elif item == "nofile" and about.nr_open > 0 and (is_all or (is_count(value) and int(value) > about.nr_open)):
+        asks = "pam_limits before 1.5.2 asks for more than" if is_all else f"{value} is above"
+        note, outcome = f"every such login is refused: {asks} fs.nr_open, which is {about.nr_open}", "harmful"
+    elif is_count(value) and int(value) < least:
+        note, outcome = f"limits.conf: {harm}", "harmful"
+    yield Found(None, value, note, outcome=outcome)
 
 
 def _unit_directive(about: _Text, place: int) -> Iterator[Found]:

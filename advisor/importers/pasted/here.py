@@ -66,7 +66,8 @@ def _find_devices(kind: str, name: str, facts: Facts, rotational: bool | None) -
         return [name], ""
     if is_pattern(name):
         fitting = [one for one in (own if name == "*" else every) if fnmatchcase(one, name)]
-        return fitting, "" if fitting else f"nothing of this host fits {name}"
+        turns = {None: f"fits {name}", True: "rotates", False: "is without rotation"}[rotational]
+        return fitting, "" if fitting else f"nothing of this host {turns}"
     here = ", ".join(own[:_NAMED]) or "none"
     alike = [one for one in own if fnmatchcase(one, like)]
     return alike, f"the text names {name}, this host has {here}" if alike else f"this host has no {name}: it has {here}"

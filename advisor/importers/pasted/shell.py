@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from advisor.facts.sysctl_files import dotted_key, parse_sysctl_file
 from advisor.facts.writers.commands import ethtool as set_by_ethtool
@@ -33,6 +33,9 @@ _ASSIGNMENT = lazy_regex(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _MOST_LOOPS = 16
 
 
+Outcome = Literal["taken", "refused", "ignored", "harmful"]
+
+
 class Found(NamedTuple):
     """A tunable as the text names it, where any device may stand as ``*``, and its value; ``note`` says what else is
     to be known. Without a tunable it is a setting of a kind that none of advisor's tunables has. ``rotational``: of
@@ -44,6 +47,7 @@ class Found(NamedTuple):
     is_container: bool = False
     sense: FieldSense | tuple[FieldSense, ...] = "exactly"
     rotational: bool | None = None
+    outcome: Outcome = "taken"
 
 
 def device_name(word: str) -> str:
@@ -80,7 +84,7 @@ def sysctl_text(text: str) -> Iterator[Found]:
     """Yield the settings of lines of a sysctl file."""
     for line in parse_sysctl_file(text, ""):
         if not line.excludes and re.fullmatch(KEY, line.key):
-            yield Found(f"sysctl:{line.key}", line.value)
+            yield sysctl(line.key, line.value)
 
 
 def kernel_words(text: str) -> Iterator[Found]:
