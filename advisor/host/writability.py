@@ -17,7 +17,7 @@ from advisor.host.missing import Missing
 from advisor.host.steps import RunCommand, SetEthtool, SetIrqs, SetMtu, SetQdisc, SetTxqueuelen, Step, WriteFile
 
 _NOT_ALLOWED = "this process may not write it, as in a container or without a capability"
-_OF_HOST = "not in this network namespace: run it on the host"
+OF_FIRST_NETWORK = "not in this network namespace: run it on the host"
 # linux/capability.h
 _CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_MODULE": 16}
 # linux/fs.h: FS_IOC_GETFLAGS, FS_IMMUTABLE_FL and FS_APPEND_FL.
@@ -42,11 +42,8 @@ def step_obstacle(host: Host, step: Step) -> str | None:
             except OSError:
                 return None
             if not mode & 0o222:
-                return (
-                    _OF_HOST
-                    if path.startswith("/proc/sys/net/") and _in_own_network()
-                    else "the kernel lets nobody write it"
-                )
+                is_of_first = path.startswith("/proc/sys/net/") and in_own_network()
+                return OF_FIRST_NETWORK if is_of_first else "the kernel lets nobody write it"
             return None if not host.is_root or os.access(place, os.W_OK) else _NOT_ALLOWED
         case SetIrqs():
             return _read_only("/proc/irq")
@@ -89,7 +86,7 @@ def other_names(place: str) -> str | None:
     return f"it has {status.st_nlink} names (hard links), and only this one would change" if is_linked else None
 
 
-def _in_own_network() -> bool:
+def in_own_network() -> bool:
     """Whether this is another network namespace than the first: those have no key of the queues before the CPUs."""
     return os.path.exists("/proc/sys/net/core/somaxconn") and not os.path.exists(
         "/proc/sys/net/core/netdev_max_backlog"

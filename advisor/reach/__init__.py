@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from advisor.reach.path import measure
 from advisor.reach.path_check import Awaited, NotPassed, Passed, PathState, await_gate, gate, passes, up_links
-from advisor.reach.peers import PeerFactsRead, named_peers, peers_of, read_peer_facts
+from advisor.reach.peers import PeerFactsRead, group_peers, named_peers, peers_of, read_peer_facts
 from advisor.reach.records import Peer, Peers, Reach, Unprobeable
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Unprobeable",
     "await_gate",
     "gate",
+    "group_peers",
     "measure",
     "named_peers",
     "passes",

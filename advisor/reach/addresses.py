@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from collections.abc import Iterable
 
 import msgspec
 
@@ -46,6 +47,15 @@ def why_not_askable(address: Address) -> str | None:
     if address.version == 6 and address.is_link_local and scope_of(address) is None:
         return "a link-local address without its link"
     return None
+
+
+def link_groups(addresses: Iterable[str]) -> tuple[str, ...]:
+    """The addresses at which all hosts of a link's networks listen, given its own with prefix lengths."""
+    known = [ipaddress.ip_interface(text) for text in addresses]
+    broadcasts = [
+        str(one.network.broadcast_address) for one in known if one.version == 4 and one.network.prefixlen < 31
+    ]
+    return (*dict.fromkeys(broadcasts), *(("ff02::1",) if any(one.version == 6 for one in known) else ()))
 
 
 def resolve(text: str) -> Address:

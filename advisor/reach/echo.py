@@ -30,6 +30,7 @@ _SOCKET_BYTES = 1 << 19
 _PACKET_BYTES = 1 << 16
 _ANCILLARY_BYTES = 512
 _MAX_BURST = 64
+_GROUP_SECONDS = 1.0
 _TRANSIENT = frozenset({errno.ENOBUFS, errno.EAGAIN, errno.ENOMEM})
 
 
@@ -193,6 +194,32 @@ class Echo:
 
     def _is_peer(self, sender: str) -> bool:
         return socket.inet_pton(_address_family(self._version), sender.partition("%")[0]) == self._peer
+
+
+def ask_group(link: str, group: str) -> tuple[str, ...]:
+    """Return the addresses that answer one echo to a link's broadcast address or its all-nodes group.
+
+    No router passes it on: its time to live is 1. Empty where nobody answers, and where it cannot be sent.
+    """
+    version = icmp.version_of(group)
+    found: dict[str, None] = {}
+    with contextlib.suppress(OSError), _open_socket(version)[0] as s:
+        level = socket.IPPROTO_IPV6 if version == 6 else socket.IPPROTO_IP
+        s.setsockopt(level, socket.IPV6_MULTICAST_HOPS if version == 6 else socket.IP_TTL, 1)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+        with contextlib.suppress(PermissionError):
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, os.fsencode(link) + b"\0")
+        token = icmp.new_token()
+        data = icmp.echo_data(version, icmp.small_size(version), token)
+        s.sendto(icmp.echo_request(version, 0, 1, data), _socket_address(version, group, link))
+        end = time.monotonic() + _GROUP_SECONDS
+        while (left := end - time.monotonic()) > 0 and len(found) < _MAX_BURST:
+            s.settimeout(left)
+            packet, sender = s.recvfrom(_PACKET_BYTES)
+            # A raw socket hands over all that arrives; the token is in our answers alone.
+            if packet.endswith(data) and sender[0] not in found:
+                found[str(sender[0])] = None
+    return tuple(found)
 
 
 def words_of(error: OSError) -> str:

@@ -15,7 +15,7 @@ import msgspec
 
 from advisor.host import Host
 from advisor.reach.icmp import LARGEST, small_size, version_of
-from advisor.reach.path import hinted, why_silent
+from advisor.reach.path import hinted, measure, why_silent
 from advisor.reach.records import Peer, Peers, Unprobeable
 from advisor.reach.talk import Ask, Heard, Talk, hold
 
@@ -39,12 +39,12 @@ Reason = Literal["no-answer", "unreachable", "silent", "too-big", "way-back", "l
 
 
 class Passed(msgspec.Struct, frozen=True):
-    """The peer answered a small echo and one of ``size`` bytes; with ``only_small``, the small one alone."""
+    """The peer answered a small echo and one of ``size`` bytes; with ``is_limited``, no more than that."""
 
     peer: Peer
     size: int
     rtt_ms: float
-    only_small: bool = False
+    is_limited: bool = False
 
 
 class NotPassed(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class NotPassed(msgspec.Struct, frozen=True):
 
 
 class PathState(msgspec.Struct, frozen=True):
-    """Who answers now. A peer that answers small echoes only is in both lists."""
+    """Who answers now. A peer that answers less than it was asked for is in both lists."""
 
     passing: tuple[Passed, ...]
     failing: tuple[NotPassed, ...]
@@ -93,23 +93,21 @@ def passes(peer: Peer, size: int, *, deadline_seconds: float = DEADLINE_SECONDS)
 
 
 def gate(peers: Peers, size: int | None = None, *, deadline_seconds: float = DEADLINE_SECONDS) -> PathState:
-    """Which peers pass ``size`` bytes now; without a size, as much as the link to each carries at present.
+    """Which peers pass ``size`` bytes now; without a size, as much as the link to each carries at present. What passes
+    of one that answers less is searched for.
 
     Raises PermissionDeniedError where this process may not send echoes.
     """
     sizes = [(peer, size or peer.mtu or _small_size(peer)) for peer in peers.asked]
     answers = _ask_peers(sizes, deadline_seconds)
+    narrow = {one.peer: one.rtt_ms for one in answers if isinstance(one, NotPassed) and one.rtt_ms is not None}
+    reached = measure(tuple(narrow), count=1) if narrow else ()
+    limited = [Passed(one.peer, one.path_mtu or _small_size(one.peer), narrow[one.peer], True) for one in reached]
     return PathState(
-        passing=tuple(passed for answer in answers if (passed := _as_passed(answer))),
+        passing=(*(answer for answer in answers if isinstance(answer, Passed)), *limited),
         failing=tuple(answer for answer in answers if isinstance(answer, NotPassed)),
         unprobeable=peers.unprobeable,
     )
-
-
-def _as_passed(answer: Passed | NotPassed) -> Passed | None:
-    if isinstance(answer, Passed) or answer.rtt_ms is None:
-        return answer if isinstance(answer, Passed) else None
-    return Passed(answer.peer, _small_size(answer.peer), answer.rtt_ms, only_small=True)
 
 
 def await_gate(
@@ -124,8 +122,8 @@ def await_gate(
 ) -> Awaited:
     """Ask those who passed before until all of them pass again, or the window is over.
 
-    Each is asked at ``size``, or at the MTU that its link now has where that is less (a VLAN whose own MTU stays), a
-    neighbour at no more than before; one that answered small echoes only, at that size only. The window begins when all
+    Each is asked at ``size``, or at the MTU that its link now has where that is less (a VLAN whose own MTU stays); a
+    neighbour, and one that did not answer its link's MTU, at no more than before. The window begins when all
     ``links`` are up (carrier, and operstate up or unknown), which is awaited for ``link_seconds`` in all, and begins
     again when one of them goes down meanwhile; the call ends after ``link_seconds + window_seconds`` in any case. Give
     only links that were up before the change (`up_links`): one without a cable never comes up. Raises
@@ -210,9 +208,7 @@ class _LinkWait:
 
 
 def _size_now(host: Host, one: Passed, size: int) -> int:
-    if one.only_small:
-        return _small_size(one.peer)
-    if one.peer.role == "neighbour":
+    if one.is_limited or one.peer.role == "neighbour":
         # Not every host of the network need carry more than before; none may lose what it had.
         size = min(size, one.size)
     mtu = host.read_int(f"/sys/class/net/{one.peer.link}/mtu") if one.peer.link else None

@@ -14,9 +14,19 @@ from advisor.facts.printable import printable
 from advisor.facts.rare_subjects import LLTTAB
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing, is_count
-from advisor.reach.addresses import Address, FoundAddress, parse_address, resolve, scope_of, why_not_askable, with_scope
+from advisor.reach.addresses import (
+    Address,
+    FoundAddress,
+    link_groups,
+    parse_address,
+    resolve,
+    scope_of,
+    why_not_askable,
+    with_scope,
+)
+from advisor.reach.echo import ask_group
 from advisor.reach.records import Peer, Peers, Role, Unprobeable
-from advisor.reach.routes import Hop, gateways, neighbours, route_to
+from advisor.reach.routes import MOST_NEIGHBOURS, Hop, gateways, neighbours, route_to
 
 _ROLES: tuple[Role, ...] = get_args(Role)
 
@@ -56,6 +66,19 @@ def peers_of(host: Host, facts: PeerFacts, *, links: Collection[str] | None = No
     if links is not None:
         found += neighbours(host)
     return _make_peers(host, facts, [*_named_addresses(extra), *found], left, links)
+
+
+def group_peers(host: Host, facts: PeerFacts, links: Collection[str]) -> Peers:
+    """Those who answer one echo to the broadcast addresses and all-nodes groups of some links and of what is stacked
+    on them: for links over which nobody is known. Sends packets, which no router passes on."""
+    by_name = {link.name: link for link in facts.links}
+    found = [
+        FoundAddress(address, "neighbour", "answered an echo to all", name)
+        for name in sorted(_with_upper(by_name, links).intersection(by_name))
+        for group in link_groups(by_name[name].addresses)
+        for address in ask_group(name, group)
+    ]
+    return _make_peers(host, facts, found[:MOST_NEIGHBOURS], [], links)
 
 
 def named_peers(host: Host, facts: PeerFacts, names: Sequence[str]) -> Peers:

@@ -18,7 +18,7 @@ DEFAULT_ROUTES = {
     6: ("ip", "-j", "-6", "route", "show", "table", "all", "exact", "default"),
 }
 _SEEN = ("REACHABLE", "PERMANENT", "DELAY", "PROBE", "STALE")
-_MOST_NEIGHBOURS = 32
+MOST_NEIGHBOURS = 32
 _TABLES = {4: "/proc/net/route", 6: "/proc/net/ipv6_route"}
 
 
@@ -75,7 +75,7 @@ def neighbours(host: Host) -> list[FoundAddress]:
         ranks = [_SEEN.index(state) for state in states if state in _SEEN] if isinstance(states, list) else []
         if isinstance(address, str) and isinstance(link, str) and ranks:
             known.append((min(ranks), FoundAddress(address, "neighbour", "spoken to lately", link)))
-    return [one for _, one in sorted(known, key=lambda pair: pair[0])[:_MOST_NEIGHBOURS]]
+    return [one for _, one in sorted(known, key=lambda pair: pair[0])[:MOST_NEIGHBOURS]]
 
 
 def gateways(host: Host) -> tuple[tuple[Address, str], ...]:

@@ -43,6 +43,7 @@ def transaction_document(
         "rollback_script": None if record is None else str(Store().script_path(record.id)),
         "taken_out": [_rolled_back(one, outcomes) for one, outcomes in taken_out],
         "forced": record is not None and record.forced,
+        "peers": None if record is None else record.peers,
         "steps": [{"what": block.what, "commands": list(block.commands)} for block in step_blocks(plan, foreseen)],
         **{key: value for key, value in plan_document(plan).items() if key != "schema"},
     }
@@ -103,6 +104,7 @@ def _transaction_dict(record: Record) -> Document:
         "without": list(record.without),
         "would_report": list((record.applied_plan or record.plan).would_report),
         "forced": record.forced,
+        "peers": record.peers,
         "passed": [{"what": what, "to": identity} for what, identity in record.passed],
         "why_undone": record.why_undone,
         "pending": record.pending,

@@ -86,6 +86,8 @@ def confirmed_text(record: Record, *, width: int, color: bool) -> str:
     page = Page(width, color=color)
     title = f"Confirmed {record.id}"
     page.add(Span(title, "green"), f" ({listed(record.plan.profiles)}): ", "it stays active.", hang=2)
+    if record.peers == 0:
+        page.add("No peer was asked, as none answered before: only this login shows that the path works.", hang=2)
     _add_way_back(page, record)
     return page.text
 

@@ -43,9 +43,9 @@ from advisor.tunables.preflight import SideEffect
 from advisor.tunables.sysctl_group import can_move, coupled_among
 from advisor.version import __version__
 
-Gate = Callable[[], None]
-"""Called once the live values are active and before anything is written to disk. Raises CommandError to roll all of it
-back."""
+Gate = Callable[[], int]
+"""Called once the live values are active and before anything is written to disk: how many peers answer again. Raises
+CommandError to roll all of it back."""
 
 
 def apply_plan(
@@ -287,9 +287,10 @@ def _carry_out(
     at.what = None
     settle_changes(host, [one for one in plan.changes if one.tunable not in left])
     _restore_lost(host, on_own_links(host, plan).plan.side_effects)
+    peers = None
     if gate is not None:
         watchdog.extend_limit(_GATE_SECONDS)
-        gate()
+        peers = gate()
     for file in plan.files:
         watchdog.check_ownership()
         if file_content(host, file.path) != file.before:
@@ -315,7 +316,7 @@ def _carry_out(
     possible = on_own_links(host, plan).plan.side_effects
     moved = {one.tunable: live for one in possible if isinstance(live := observe(host, one.probe), str)}
     watchdog.check_ownership()
-    journal.write_entry(Applied(time.time(), moved))
+    journal.write_entry(Applied(time.time(), moved, peers=peers))
     return moved
 
 

@@ -110,14 +110,15 @@ class Left(msgspec.Struct, frozen=True, tag="left"):
 class Applied(msgspec.Struct, frozen=True, tag="applied"):
     """Every change is active and read back. ``side_effects`` are the values of the side effects.
 
-    Written once more where a lower layer is rolled back: ``plan`` is then that of this transaction without the lower
-    one, the last of ``without``.
+    ``peers`` is how many answered again over changed links. Written once more where a lower layer is rolled back:
+    ``plan`` is then that of this transaction without the lower one, the last of ``without``.
     """
 
     time: float
     side_effects: Mapping[str, str] = msgspec.field(name="bystanders")
     plan: Plan | None = None
     without: tuple[str, ...] = ()
+    peers: int | None = None
 
 
 class Awaiting(msgspec.Struct, frozen=True, tag="awaiting"):
@@ -193,6 +194,8 @@ class Record(msgspec.Struct, frozen=True):
     forced: bool = False
     """Applied with ``--force`` in spite of the warnings of its plan."""
     hardware: str | None = None
+    peers: int | None = None
+    """How many peers answered over its links after the change; None where nobody was to be asked."""
 
     @property
     def origin(self) -> Origin:
@@ -333,8 +336,8 @@ def _apply_entry(record: Record, entry: Entry) -> Record:
             return change(record, done=(*record.done, what), pending=None)
         case Left(what, why):
             return change(record, left=(*record.left, (what, why)), pending=None)
-        case Applied(when, side_effects, None):
-            return change(record, was_applied=True, ended=when, side_effects_after=side_effects)
+        case Applied(when, side_effects, None, _, peers):
+            return change(record, was_applied=True, ended=when, side_effects_after=side_effects, peers=peers)
         case Applied(when, side_effects, plan, without):
             first = record.applied_plan or record.plan
             return change(record, plan=plan, without=without, applied_plan=first, side_effects_after=side_effects)

@@ -20,11 +20,12 @@ WINDOW_SECONDS = 10.0
 
 _LARGEST_PACKET_BYTES = 65535
 
-Ask = Callable[[], None]
+Ask = Callable[[], int]
 
 
 def gate_for(host: Host, plan: Plan, named: Sequence[str], say: Callable[[str], None]) -> Ask | None:
-    """Ask everybody beyond the links that ``plan`` puts at risk now; gives what asks those who answered once more.
+    """Ask everybody beyond the links that ``plan`` puts at risk now; gives what asks those who answered once more, and
+    returns how many did. Where nobody answers, the links' broadcast addresses and all-nodes groups are asked.
 
     ``named`` are addresses that must answer. None where no link is at risk. Raises UsageError for a name that means no
     host, RefusedError where a named peer does not answer even before the change.
@@ -34,18 +35,26 @@ def gate_for(host: Host, plan: Plan, named: Sequence[str], say: Callable[[str], 
         if named:
             raise RefusedError("--peer: this plan changes no link", hint="leave --peer out")
         return None
-    from advisor.reach import await_gate, gate, peers_of, read_peer_facts, up_links
+    from advisor.reach import await_gate, gate, group_peers, peers_of, read_peer_facts, up_links
 
-    peers = peers_of(host, read_peer_facts(host), links=links, extra=named)
+    facts = read_peer_facts(host)
+    peers = peers_of(host, facts, links=links, extra=named)
     for one in peers.unprobeable:
         if one.role == "named":
             raise RefusedError(f"--peer {one.what}: {one.why}", hint="name one that these links lead to, or none")
     before = gate(peers)
     _refuse_silent(before.failing)
+    silent = [one.why for one in before.failing if one.rtt_ms is None]
+    if not before.passing:
+        before = gate(group_peers(host, facts, links))
     up = up_links(host, links)
-    say(_summarize_answers([one.peer.address for one in before.passing], [one.why for one in before.failing]))
+    answering = [
+        f"{one.peer.address} ({one.size} bytes at most)" if one.is_limited else one.peer.address
+        for one in before.passing
+    ]
+    say(_summarize_answers(answering, silent))
 
-    def ask() -> None:
+    def ask() -> int:
         # As large as each link now carries.
         after = await_gate(host, up, before.passing, _LARGEST_PACKET_BYTES, window_seconds=WINDOW_SECONDS)
         for link, seconds in sorted(after.link_seconds.items()):
@@ -59,6 +68,7 @@ def gate_for(host: Host, plan: Plan, named: Sequence[str], say: Callable[[str], 
         if after.passing:
             sizes = sorted({one.size for one in after.passing})
             say(f"{len(after.passing)} of {len(before.passing)} answer again, at {_join_words(sizes)} bytes")
+        return len(after.passing)
 
     return ask
 
@@ -78,7 +88,10 @@ def _refuse_silent(failing: Iterable[NotPassed]) -> None:
 
 
 def _summarize_answers(answering: Sequence[str], silent: Sequence[str]) -> str:
-    parts = ["no peer answers over these links: none can confirm afterwards that the path still works"]
+    parts = [
+        "no peer answers over these links, nor an echo to all on them: none can confirm afterwards that the path still "
+        "works; --peer ADDRESS names one to ask"
+    ]
     if answering:
         names = f"{_join_words(answering[:6])}{', …' if len(answering) > 6 else ''}"
         parts = [f"these answer over these links: {names}"]

@@ -15,6 +15,7 @@ from advisor.facts.settings.value import explain_fields, is_text_key, out_of_bou
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observe
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
+from advisor.host.writability import OF_FIRST_NETWORK, in_own_network
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.forwarding import forwarding_preflight
 from advisor.tunables.kind import Capture, Kind
@@ -69,8 +70,12 @@ class Sysctl(DirectValue, frozen=True):
         return is_text_key(self.key) or NUMBERS.fullmatch(live) is not None
 
     def explain_absence(self, host: Host, missing: Missing) -> Missing:
-        """Return why the key is not there: a capture holds a part of /proc/sys alone."""
-        return missing if host.is_live or not missing.is_absent else Missing("absent", "not in this capture")
+        """Return why the key is not there: a capture holds a part of /proc/sys, a network namespace its own keys."""
+        if not missing.is_absent or not host.is_live:
+            return Missing("absent", "not in this capture") if missing.is_absent else missing
+        is_own = any(re.fullmatch(pattern, self.key) for pattern, _ in NAMESPACES)
+        is_of_host = self.setting is not None and self.key.startswith("net.") and not is_own
+        return Missing("absent", OF_FIRST_NETWORK) if is_of_host and in_own_network() else missing
 
     @property
     def is_pool(self) -> bool:

@@ -8,6 +8,7 @@ import itertools
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -119,6 +120,14 @@ class Spaces:
         _check(_libc.mount(b"none", b"/", None, _SLAVE_RECURSIVE, None))
         _check(_libc.umount2(b"/sys", _DETACH))
         _check(_libc.mount(b"sysfs", b"/sys", b"sysfs", 0, None))
+
+
+def advisor(spaces: Spaces, space: str, store: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the program in a space, with a /run of its own and its state in ``store``."""
+    call = f"mount -t tmpfs tmpfs /run && exec {sys.executable} -m advisor {' '.join(words)}"
+    command = ["ip", "netns", "exec", spaces.name(space), "unshare", "-m", "sh", "-c", call]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "ADVISOR_STATE_DIR": str(store)}
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=env)
 
 
 def _check(result: int) -> None:

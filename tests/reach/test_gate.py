@@ -47,7 +47,7 @@ def set_mtu(spaces: Spaces, mtu: int, *ends: tuple[str, str]) -> None:
 def test_a_wire_that_carries_the_new_size(spaces: Spaces) -> None:
     routed(spaces, near=1500, beyond=1500)
     found = before(spaces, WIRED, WIRED6, NOBODY)
-    assert [(one.peer, one.size, one.only_small) for one in found.passing] == [
+    assert [(one.peer, one.size, one.is_limited) for one in found.passing] == [
         (peer, 1500, False) for peer in (WIRED, WIRED6)
     ]
     assert [(one.peer, one.reason, one.rtt_ms) for one in found.failing] == [(NOBODY, "no-answer", None)]
@@ -91,14 +91,16 @@ def test_a_router_says_that_it_is_too_big(spaces: Spaces) -> None:
     assert (failing.peer, failing.reason, failing.by, failing.mtu) == (BEYOND, "too-big", "192.0.2.2", 1500)
 
 
-def test_who_answers_small_echoes_only_is_asked_for_those_only(spaces: Spaces) -> None:
+def test_who_answers_less_than_its_link_carries_keeps_that(spaces: Spaces) -> None:
     """A path that is broken for large packets already: the change must not cut the rest of it."""
     bridged(spaces, middle=1500)
     peer = Peer("192.0.2.3", "named", "h0", "named", mtu=9000)
     found = before(spaces, peer)
-    assert [(one.size, one.only_small) for one in found.passing] == [(84, True)]
+    assert [(one.size, one.is_limited) for one in found.passing] == [(1500, True)]
     assert [one.reason for one in found.failing] == ["silent"]
     assert after(spaces, found.passing, 9000).held
+    spaces.run("bridge", "ip link set p1 mtu 1400")
+    assert [(one.size, one.reason) for one in after(spaces, found.passing, 9000).failing] == [(1500, "silent")]
     spaces.run("there", "ip link set t0 down")
     assert [one.reason for one in after(spaces, found.passing, 9000).failing] == ["no-answer"]
 

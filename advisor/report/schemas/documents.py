@@ -236,6 +236,7 @@ _ENTRY = record(
         ("without", tuple[str, ...]),
         ("would_report", tuple[str, ...]),
         ("forced", bool),
+        ("peers", int | None),
         ("passed", tuple[_PASSED, ...]),  # type: ignore[valid-type]
         ("why_undone", str | None),
         ("pending", str | None),
@@ -379,6 +380,7 @@ DOCUMENTS: dict[str, Fields] = {
         ("rollback_script", str | None),
         ("taken_out", tuple[_UNDONE, ...]),  # type: ignore[valid-type]
         ("forced", bool),
+        ("peers", int | None),
         ("steps", tuple[_STEPS, ...]),  # type: ignore[valid-type]
         *_PLANNED,
     ],
