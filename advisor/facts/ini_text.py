@@ -20,6 +20,11 @@ def parse_settings(text: str, *, continued: bool) -> Iterator[tuple[str, str, st
             yield section, key.rstrip(), value.lstrip()
 
 
+def read_settings(text: str, *, continued: bool) -> dict[tuple[str, str], str]:
+    """The value of each section and key that counts where it is given more than once."""
+    return {(section, key): value for section, key, value in parse_settings(text, continued=continued)}
+
+
 def last_value(text: str, section: str, key: str, *, continued: bool) -> str | None:
     """The value that counts where a key is given more than once; None where it is not given at all."""
-    return {(one, name): value for one, name, value in parse_settings(text, continued=continued)}.get((section, key))
+    return read_settings(text, continued=continued).get((section, key))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from advisor.host.numbers import is_count, is_hexadecimal
+from advisor.host.patterns import lazy_regex
 
 # RTF_UP and RTF_REJECT of linux/route.h: a reject route leads nowhere.
 _UP, _REJECT = 0x0001, 0x0200
@@ -39,6 +40,8 @@ class BondMember(msgspec.Struct, frozen=True):
     mii_status: str | None
     speed_mbps: int | None
     permanent_mac: str | None
+    churned: str | None = None
+    """Who never came to agree on the aggregation (IEEE 802.3ad): actor, partner or both."""
 
 
 class Bonding(msgspec.Struct, frozen=True):
@@ -76,13 +79,27 @@ def _make_member(section: str) -> BondMember:
     fields = _parse_fields(rest)
     speed = re.fullmatch(r"([0-9]{1,9}) Mbps", fields.get("Speed", ""), re.ASCII)
     mac = fields.get("Permanent HW addr")
-    return BondMember(name.strip(), fields.get("MII Status"), int(speed[1]) if speed else None, mac)
+    churned = [side for side in ("actor", "partner") if fields.get(f"{side.title()} Churn State") == "churned"]
+    return BondMember(
+        name.strip(), fields.get("MII Status"), int(speed[1]) if speed else None, mac, ", ".join(churned) or None
+    )
 
 
 def _parse_fields(text: str) -> dict[str, str]:
     """``Name: value`` lines; a name without a value is left out."""
     pairs = (line.partition(": ") for line in text.splitlines())
     return {name.strip(): value.strip() for name, _, value in pairs if value.strip()}
+
+
+_ROUTE_MTU = lazy_regex(r"^([0-9a-f:.]+(?:/[0-9]+)?|default)(?= )[^\n]*? mtu (lock )?([0-9]{1,9})\\b", re.MULTILINE)
+
+
+def parse_route_mtus(text: str) -> dict[str, int]:
+    """``ip -o route show``: the MTU of each route that has one of its own, in bytes, by destination. After a ``lock``
+    the destination has ``, locked`` behind it: path MTU discovery is off there (ip-route(8))."""
+    return {
+        destination + (", locked" if lock else ""): int(size) for destination, lock, size in _ROUTE_MTU.findall(text)
+    }
 
 
 def parse_vlan_config(text: str) -> dict[str, tuple[str, str]]:

@@ -17,6 +17,7 @@ from advisor.facts.infiniband import IbPort, read_ports
 from advisor.facts.ip_json import BareLink
 from advisor.facts.link_sources import Sources, driver_word, read_sources
 from advisor.facts.link_sysfs import LinkDirectory, number
+from advisor.facts.link_tables import parse_bonding, parse_route_mtus
 from advisor.facts.pci import PcieLink, read_place
 from advisor.facts.printable import printable
 from advisor.facts.unknown import Unknowns
@@ -28,6 +29,7 @@ from advisor.host.numbers import is_hexadecimal
 _NO_SPEED = frozenset({0, 65535, 4294967295})
 _COUNTERS = ("rx_packets", "rx_missed_errors", "rx_fifo_errors", "rx_over_errors")
 _MASK_LENGTH = 4096
+_ETHERNET_MTU = 1500
 _REPRESENTOR = lazy_regex(r"pf\d+(vf|sf)\d+$|(?<=[a-z0-9])_\d+$", re.ASCII)
 
 
@@ -110,6 +112,9 @@ class Link(msgspec.Struct, frozen=True):
     """The discipline at the root of what the link sends, as ip shows it; ``mq`` has one for each queue below it."""
     pci_id: str | None = None
     """PCI vendor and device, as ``8086:37d1``."""
+    route_mtus: Mapping[str, int] = {}
+    """MTUs that its routes have of their own, by destination, with ``, locked`` behind it where path MTU discovery is
+    off; of links above 1500 bytes only."""
 
 
 class _Stack(msgspec.Struct, frozen=True):
@@ -133,8 +138,23 @@ def read_links(host: Host, unknown: Unknowns) -> tuple[Link, ...]:
         upper={name: tuple(sorted(names)) for name, names in upper.items()},
     )
     found = tuple(_read_link(host, name, sources, stack, unknown) for name in sorted(sources.bare))
+    churned = {port: words for link in found for port, words in _read_churned(host, link)}
+    found = tuple(_with_detail(link, port_churned=churned.get(link.name)) for link in found) if churned else found
     shared = {one for one, count in Counter(link.pci for link in found if link.pci).items() if count > 1}
     return tuple(_as_representor(link) if link.pci in shared else link for link in found)
+
+
+def _read_churned(host: Host, bond: Link) -> Iterator[tuple[str, str]]:
+    """Yield each port of a bond that never came to agree with its other end, and which side says so."""
+    text = host.read_or_empty(f"/proc/net/bonding/{bond.name}") if bond.detail.get("mode") == "802.3ad" else ""
+    for member in parse_bonding(text).members if text else ():
+        if member.churned:
+            yield member.name, member.churned
+
+
+def _with_detail(link: Link, **words: str | None) -> Link:
+    own = {name: word for name, word in words.items() if word}
+    return msgspec.structs.replace(link, detail={**link.detail, **own}) if own else link
 
 
 def _as_representor(link: Link) -> Link:
@@ -191,12 +211,19 @@ def _read_link(host: Host, name: str, sources: Sources, stack: _Stack, unknown: 
         qdisc=bare.qdisc,
         port_of=_physical_function(host, device) if device else None,
         pci_id=_read_pci_id(host, pci.address) if pci else None,
+        route_mtus=_read_route_mtus(host, name) if bare.addresses and (bare.mtu or 0) > _ETHERNET_MTU else {},
     )
 
 
 def _physical_function(host: Host, device: str) -> str | None:
     target = host.readlink(f"{device}/physfn")
     return None if isinstance(target, Missing) else printable(target.rstrip("/").rpartition("/")[2]) or None
+
+
+def _read_route_mtus(host: Host, name: str) -> dict[str, int]:
+    commands = (("ip", "-o", f"-{version}", "route", "show", "table", "all", "dev", name) for version in (4, 6))
+    texts = (done.stdout for done in map(host.run, commands) if not isinstance(done, Missing))
+    return {destination: mtu for text in texts for destination, mtu in parse_route_mtus(text).items()}
 
 
 def _read_pci_id(host: Host, address: str) -> str | None:

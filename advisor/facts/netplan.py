@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from advisor.facts.link_claim import LinkOwner
-from advisor.facts.yaml_tree import as_mapping, as_scalar, child, compose, descend, pairs
+from advisor.facts.yaml_tree import as_mapping, as_scalar, child, compose, descend, items, pairs
 from advisor.host import Host, Missing, lazy_regex
+
+if TYPE_CHECKING:
+    from yaml import Node
 
 # A file hides its namesakes in the directories after its own.
 _DIRECTORIES = ("/run/netplan", "/etc/netplan", "/lib/netplan", "/usr/lib/netplan")
@@ -49,13 +55,9 @@ def read_definitions(host: Host, identity: str) -> tuple[Definition, ...] | Miss
 
 
 def _in_file(content: bytes, identity: str, path: str) -> list[Definition] | Missing:
-    try:
-        root = compose(content.decode())
-    except UnicodeDecodeError:
-        return Missing("unreadable", "not UTF-8")
-    if isinstance(root, Missing):
-        return root
-    network = descend(root, ("network",))
+    network = _network_of(content)
+    if isinstance(network, Missing):
+        return network
     if network is None or as_mapping(network) is None:
         return []
     kinds = ((kind, child(node, identity)) for kind, node in pairs(network) if kind not in _NO_DEVICES)
@@ -64,6 +66,31 @@ def _in_file(content: bytes, identity: str, path: str) -> list[Definition] | Mis
         Definition(kind, path, mtu.value if mtu else None, mtu.start_mark.line + 1 if mtu else None)
         for kind, mtu in found
     ]
+
+
+def _network_of(content: bytes) -> Node | Missing | None:
+    try:
+        root = compose(content.decode())
+    except UnicodeDecodeError:
+        return Missing("unreadable", "not UTF-8")
+    return root if isinstance(root, Missing) else descend(root, ("network",))
+
+
+def bond_ports(host: Host) -> Iterator[tuple[str, str, str]]:
+    """Yield port, bond and file of each port that a file gives to a bond; of one that is found by ``match``, under its
+    ``set-name`` alone."""
+    for path in list_files(host):
+        content = host.read_bytes(path)
+        network = None if isinstance(content, Missing) else _network_of(content)
+        if network is None or isinstance(network, Missing):
+            continue
+        matched = {name: node for _, kind in pairs(network) for name, node in pairs(kind) if child(node, "match")}
+        names = {name: as_scalar(child(node, "set-name")) for name, node in matched.items()}
+        for bond, node in pairs(descend(network, ("bonds",))):
+            for port in map(as_scalar, items(child(node, "interfaces"))):
+                known = names.get(port.value, port) if port else None
+                if known:
+                    yield known.value, bond, path
 
 
 def netplan_owner(

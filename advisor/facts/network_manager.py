@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from advisor.facts.ini_text import last_value, parse_settings
+from advisor.facts.ini_text import last_value, read_settings
 from advisor.facts.link_claim import LinkOwner, is_stopped, link_addresses, link_index, others_with
 from advisor.facts.netplan import netplan_owner
 from advisor.facts.sysconfig import NETWORK_SCRIPTS, find_ifcfg
@@ -76,11 +76,11 @@ def read_network_manager_owner(host: Host, link: str) -> LinkOwner | Missing | N
 
 def _read_profiles(host: Host) -> tuple[ConnectionProfile, ...] | Missing:
     found: list[ConnectionProfile] = []
-    for path in _profile_paths(host):
+    for path in profile_paths(host):
         text = host.read(path)
         if isinstance(text, Missing):
             return Missing("unreadable", f"NetworkManager has it in hand, and {path} cannot be read: {text.why}")
-        said = {(section, key): value for section, key, value in parse_settings(text, continued=False)}
+        said = read_settings(text, continued=False)
         found.append(
             ConnectionProfile(
                 path=path,
@@ -113,7 +113,7 @@ def _is_made_for(host: Host, link: str, profile: ConnectionProfile) -> bool:
     return profile.mac in link_addresses(host, link) or any(fnmatchcase(link, one) for one in profile.patterns)
 
 
-def _profile_paths(host: Host) -> Iterator[str]:
+def profile_paths(host: Host) -> Iterator[str]:
     for directory in _DIRECTORIES:
         for name in host.names(directory):
             is_profile = name.endswith(".nmconnection") or directory == KEYFILES

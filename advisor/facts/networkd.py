@@ -13,7 +13,7 @@ from advisor.host import Host, Missing, lazy_regex
 
 _LINKS = "/run/systemd/netif/links"
 # What is found in an earlier one hides its namesakes in later ones.
-_DIRECTORIES = (
+NETWORK_DIRECTORIES = (
     "/etc/systemd/network",
     "/run/systemd/network",
     "/usr/local/lib/systemd/network",
@@ -56,7 +56,7 @@ def read_network_mtu(host: Host, file: str) -> NetworkMtu | Missing:
     from_dhcp = False
     name = file.rpartition("/")[2]
     found: dict[str, str] = {}
-    for directory in _DIRECTORIES:
+    for directory in NETWORK_DIRECTORIES:
         for each in host.names(f"{directory}/{name}.d"):
             if each.endswith(".conf"):
                 found.setdefault(each, f"{directory}/{name}.d/{each}")

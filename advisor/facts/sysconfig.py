@@ -32,8 +32,8 @@ def parse_assignments(text: str) -> dict[str, str]:
     return found
 
 
-def find_ifcfg(host: Host, directory: str, link: str, uuid: str | None = None) -> str | Missing | None:
-    """The link's file: by the profile's UUID, else by its DEVICE, by its hardware address, or by its own name."""
+def read_ifcfg(host: Host, directory: str) -> dict[str, dict[str, str]] | Missing:
+    """The variables of each ifcfg file of a directory, by path. Missing where one cannot be read."""
     found: dict[str, dict[str, str]] = {}
     for name in host.names(directory):
         if name.startswith("ifcfg-") and name != "ifcfg-lo" and not _LEFT_BEHIND.fullmatch(name):
@@ -41,6 +41,14 @@ def find_ifcfg(host: Host, directory: str, link: str, uuid: str | None = None) -
             if isinstance(text, Missing):
                 return Missing("unreadable", f"{directory}/{name}: {text.why}")
             found[f"{directory}/{name}"] = parse_assignments(text)
+    return found
+
+
+def find_ifcfg(host: Host, directory: str, link: str, uuid: str | None = None) -> str | Missing | None:
+    """The link's file: by the profile's UUID, else by its DEVICE, by its hardware address, or by its own name."""
+    found = read_ifcfg(host, directory)
+    if isinstance(found, Missing):
+        return found
     addresses = link_addresses(host, link)
     by_uuid = [path for path, said in found.items() if uuid and said.get("UUID") == uuid]
     by_device = [path for path, said in found.items() if said.get("DEVICE") == link]

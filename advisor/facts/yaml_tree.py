@@ -41,13 +41,20 @@ def as_scalar(node: Node | None) -> ScalarNode | None:
     return node if isinstance(node, ScalarNode) else None
 
 
-def pairs(node: Node) -> Iterator[tuple[str, Node]]:
+def pairs(node: Node | None) -> Iterator[tuple[str, Node]]:
     """Keys that are plain text, with their values, in the order of the file. None for what is no mapping."""
     mapping = as_mapping(node)
     for key, value in mapping.value if mapping else ():
         name = as_scalar(key)
         if name is not None:
             yield name.value, value
+
+
+def items(node: Node | None) -> Iterator[Node]:
+    """The members of a list, in its order. None for what is no list."""
+    from yaml import SequenceNode
+
+    yield from node.value if isinstance(node, SequenceNode) else ()
 
 
 def child(node: Node, name: str) -> Node | None:

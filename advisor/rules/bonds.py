@@ -146,6 +146,55 @@ def unequal(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding
             )
 
 
+@rule(
+    id="links.bond-port-missing",
+    severity="warning",
+    title="A bond lacks a port that is configured for it",
+    what="Ports that networkd, NetworkManager, netplan, ifupdown or ifcfg files give to a bond, against those it has; "
+    "not where a manager's files name no more ports than there are.",
+    why="A port that never joined is no redundancy, and nothing else tells: the bond is up.",
+    helps_when="Always: the card is missing, was renamed, or its port was set up by another program first.",
+    hurts_when="The files are left over from other hardware.",
+    sources=(sources.BONDING,),
+)
+def port_missing(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
+    for bond, ports in _bonds(facts):
+        claims = [one for one in facts.writes if one.tunable.endswith(":master") and one.value == bond.name]
+        meant = {
+            writer: {one.tunable.split(":")[1]: one.place for one in claims if one.writer == writer}
+            for writer in {one.writer for one in claims}
+        }
+        # Files of several managers: those that are followed name as many ports as there are.
+        named = min(meant.values(), key=len, default={})
+        missing = {name: place for name, place in named.items() if name not in bond.lower}
+        if missing and len(named) > len(ports):
+            known = by_name(facts)
+            yield port_missing.found(
+                title=f"{bond.name} has {len(ports)} of the {count_noun(len(named), 'port')} that are configured",
+                why=f"{', '.join(missing)} is not part of it.",
+                evidence={
+                    "link": bond.name,
+                    "links": tuple(missing),
+                    "detail": tuple(
+                        f"{name} ({'no port of it' if name in known else 'no such link'}): {place}"
+                        for name, place in missing.items()
+                    ),
+                },
+                remedy=(
+                    *(
+                        RunShell(
+                            f"ip link set {shlex.quote(name)} down && "
+                            f"ip link set {shlex.quote(name)} master {shlex.quote(bond.name)}",
+                            f"give {name} to {bond.name} now",
+                        )
+                        for name in missing
+                        if name in known
+                    ),
+                    "find the card (lspci) or its new name, and correct the file",
+                ),
+            )
+
+
 def _list_speeds(speeds: dict[str, int]) -> tuple[str, ...]:
     return tuple(f"{name}: {speed:,} Mbit/s" for name, speed in speeds.items())
 

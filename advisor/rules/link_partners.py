@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from advisor.host.numbers import count_noun
 from advisor.rules import sources
 from advisor.rules.queries import by_name, is_up
 from advisor.rules.remedy import RunShell
@@ -50,7 +51,7 @@ def speed_below_best(facts: Facts, workload: DeclaredWorkload | None) -> Finding
     id="links.bond-partner",
     severity="warning",
     title="Ports of an LACP bond are not bundled",
-    what="The partner's address of 802.3ad bonds that are up, and the aggregator of each port.",
+    what="The partner's address of 802.3ad bonds that are up, and of each port its aggregator and whether it churned.",
     why="Without a partner that speaks LACP one port works and the others stand by, or the switch sends frames to "
     "and fro.",
     helps_when="Always: the ports of the switch are not one LACP group.",
@@ -67,7 +68,11 @@ def bond_partner(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fi
         apart = tuple(
             name
             for name in bond.lower
-            if name in links and active and links[name].detail.get("port_ad_aggregator_id") not in (None, active)
+            if name in links
+            and (
+                "port_churned" in links[name].detail
+                or (active and links[name].detail.get("port_ad_aggregator_id") not in (None, active))
+            )
         )
         alone = bond.detail.get("ad_partner_mac") == _NOBODY
         if not apart and not (alone and len(bond.lower) > 1):
@@ -75,7 +80,7 @@ def bond_partner(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fi
         yield bond_partner.found(
             title=f"Nobody answers the LACP of {bond.name}"
             if alone
-            else f"{len(apart)} ports of {bond.name} are not bundled",
+            else f"{count_noun(len(apart), 'port')} of {bond.name} not bundled",
             why="The bond is no faster than one port.",
             evidence={"links": (bond.name,), "outside": apart, "partner": bond.detail.get("ad_partner_mac")},
             remedy=(

@@ -16,6 +16,7 @@ from advisor.facts.link_stack import (
     underlays,
 )
 from advisor.facts.links import Link
+from advisor.host.numbers import count_noun
 from advisor.rules import sources
 from advisor.rules.data_links import data_links, idle_links
 from advisor.rules.infoscale import profile_of, recognition
@@ -284,6 +285,35 @@ def mtu_below_ports(facts: Facts, workload: DeclaredWorkload | None) -> Finding 
         },
         remedy=plan_profile(JUMBO_FRAMES, links=names),
     )
+
+
+@rule(
+    id="links.route-mtu",
+    severity="warning",
+    title="A route has another MTU than its link",
+    what="Routes with an MTU of their own over links above 1500 bytes: more than the link's, and less, but for default "
+    "routes, which lead out of the segment.",
+    why="TCP takes the route's MTU: less, and the link's jumbo frames carry nothing there; more, and its packets are "
+    "fragmented or refused. With lock, path MTU discovery is off as well.",
+    helps_when="The hosts behind the route carry the link's MTU.",
+    hurts_when="The network behind the route carries no more: then the route is right.",
+    sources=(sources.IP_ROUTE,),
+)
+def route_mtu(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
+    links = by_name(facts)
+    for link in (link for link in facts.links if link.route_mtus and keeper_of(link, links) is None):
+        mtu = link.mtu or 0
+        other = {to: own for to, own in link.route_mtus.items() if own > mtu or (own < mtu and "default" not in to)}
+        is_above = any(own > mtu for own in other.values())
+        if other:
+            yield route_mtu.found(
+                severity="warning" if is_above else "advice",
+                title=f"Routes over {link.name} have another MTU than its {mtu:,}",
+                why=f"{count_noun(len(other), 'route')} over {link.name} "
+                + ("asks for more than the link carries." if is_above else "keeps smaller packets."),
+                evidence={"link": link.name, "mtu": mtu, "detail": tuple(f"{to}: {own}" for to, own in other.items())},
+                remedy=Decide("take mtu from the route, in the file of the manager that makes it, or set the link's"),
+            )
 
 
 def _excess(link: Link, links: Mapping[str, Link]) -> tuple[Link, int] | None:

@@ -30,7 +30,7 @@ PROFILES = sorted(path.stem for path in shipped_directory().glob("*.toml"))
 
 def opened(path: Path) -> Host:
     if path.suffix == ".xz":
-        return tree_host(tree(f"{path.parent.name}/{path.name.removesuffix('.tar.xz')}"))
+        return tree_host(str(tree(f"{path.parent.name}/{path.name.removesuffix('.tar.xz')}")))
     return open_host(snapshot=path)
 
 

@@ -126,7 +126,8 @@ def advisor(spaces: Spaces, space: str, store: Path, *words: str) -> subprocess.
     """Run the program in a space, with a /run of its own and its state in ``store``."""
     call = f"mount -t tmpfs tmpfs /run && exec {sys.executable} -m advisor {' '.join(words)}"
     command = ["ip", "netns", "exec", spaces.name(space), "unshare", "-m", "sh", "-c", call]
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "ADVISOR_STATE_DIR": str(store)}
+    path = f"{Path(__file__).parents[2]}:{os.environ.get('PYTHONPATH', '')}"
+    env = {**os.environ, "PYTHONPATH": path, "ADVISOR_STATE_DIR": str(store)}
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=env)
 
 

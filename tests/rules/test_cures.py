@@ -75,7 +75,7 @@ BY_HAND = {
         "cpu.throttled-by-heat",
         *("disks.path-lost", "memory.corrected-errors", "memory.pages-lost"),
         *("fc.port-down", "zfs.pool-degraded", "links.bond-partner", "links.speed-below-best", "fc.port-slow"),
-        "links.bond-port-down",
+        *("links.bond-port-down", "links.bond-port-missing"),
         *("filesystems.nearly-full", "filesystems.inodes-nearly-used", "zfs.pool-full"),
     ),
     "the tools of the drive, the adapter or the product set it": (
@@ -94,7 +94,7 @@ BY_HAND = {
     ),
     "addresses, files or services are laid out again": (
         *("llt.same-subnet", "iscsi.paths-share-subnet", "beegfs.service-spans-nodes", "beegfs.interfaces"),
-        "irqs.cloud-agent",
+        *("irqs.cloud-agent", "links.route-mtu"),
         *("beegfs.client-interfaces", "iris.journal-shared", "iris.alternate-journal-shared", "iris.wij-shared"),
     ),
     "it is a fact to know and to measure by": (

@@ -9,6 +9,7 @@ import pytest
 from advisor.facts.host_facts import Facts
 from advisor.facts.link_stack import keeper_of, overhead_bytes
 from advisor.facts.links import Channels
+from advisor.facts.writers.record import Write
 from advisor.planning.mtu import select_links
 from advisor.rules.registry import judge
 from advisor.rules.remedy import SetTunable
@@ -121,3 +122,20 @@ def test_few_queues_of_any_kind(channels: dict[str, int], speed: int | None, exp
     )
     found = [one for one in judge(host) if one.id == "network.few-queues"]
     assert [one.remedy[0].tunable for one in found] == ([expected] if expected else [])  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("by_file", "missing"),
+    [
+        ({"netplan": ("eno1", "eno2", "eno3")}, ["eno3 (no such link): netplan"]),
+        ({"netplan": ("eno1", "eno2", "eno4")}, ["eno4 (no port of it): netplan"]),
+        ({"netplan": ("eno1", "eno2"), "ifcfg files": ("eth0", "eth1", "eth2")}, None),
+        ({"systemd-networkd": ("ens1", "ens2")}, None),
+    ],
+)
+def test_configured_ports_that_a_bond_lacks(by_file: dict[str, tuple[str, ...]], missing: list[str] | None) -> None:
+    ports = (link("eno1"), link("eno2"), link("eno4"))
+    host = joined(*ports, stack("bond0", "bond", "eno1", "eno2", mtu=9000))
+    writes = [Write(f"link:{port}:master", "bond0", by, 0) for by, names in by_file.items() for port in names]
+    found = [one for one in judge(replaced(host, {"writes": tuple(writes)})) if one.id == "links.bond-port-missing"]
+    assert [one.evidence["detail"] for one in found] == ([tuple(missing)] if missing else [])

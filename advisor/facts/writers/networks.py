@@ -10,12 +10,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from advisor.facts.ifupdown import read_stanzas
-from advisor.facts.ini_text import parse_settings
+from advisor.facts.ini_text import parse_settings, read_settings
 from advisor.facts.link_claim import LinkOwner, link_index, udev_property
 from advisor.facts.link_owner import read_link_owner
-from advisor.facts.netplan import read_definitions
-from advisor.facts.networkd import read_network_mtu
-from advisor.facts.sysconfig import parse_assignments
+from advisor.facts.netplan import bond_ports, read_definitions
+from advisor.facts.network_manager import profile_paths
+from advisor.facts.networkd import NETWORK_DIRECTORIES, read_network_mtu
+from advisor.facts.sysconfig import NETWORK_SCRIPTS, WICKED, parse_assignments, read_ifcfg
 from advisor.facts.writers.commands import FEATURES, ethtool
 from advisor.facts.writers.programs import LEASES
 from advisor.facts.writers.record import Place
@@ -93,7 +94,9 @@ def read_link_files(host: Host) -> Iterator[Place]:
 
 
 def read_managers(host: Host) -> Iterator[Place]:
-    """Yield what the network manager of each link sets when it brings the link up."""
+    """Yield what the network manager of each link sets when it brings the link up, and the ports that the managers'
+    files give to bonds of this host, as ``link:PORT:master``."""
+    yield from _read_bond_ports(host)
     for link, owner in _owners(host):
         reader = _READERS.get(owner.manager)
         if reader is not None and (owner.profile or owner.file):
@@ -178,6 +181,54 @@ def _in_network_file(host: Host, link: str, file: str) -> Iterator[Place]:
                 yield Place("mtu", value, path, _line_of(text, key))
 
 
+def _read_bond_ports(host: Host) -> Iterator[Place]:
+    place = "/sys/class/net"
+    bonds = {name for name in host.names(place) if host.exists(f"{place}/{name}/bonding")}
+    for by, read in _PORT_READERS.items() if bonds else ():
+        for port, bond, file in read(host):
+            if bond in bonds and re.fullmatch(r"[\w.:-]+", port) and port != "none":
+                yield Place(f"link:{port}:master", bond, file, by=by)
+
+
+def _ports_in_networks(host: Host) -> Iterator[tuple[str, str, str]]:
+    for directory in NETWORK_DIRECTORIES:
+        for name in host.names(directory):
+            path = f"{directory}/{name}"
+            if name.endswith(".network"):
+                said = read_settings(host.read_or_empty(path), continued=True)
+                for port in said.get(("Match", "Name"), "").split():
+                    yield port, said.get(("Network", "Bond"), ""), path
+
+
+def _ports_in_keyfiles(host: Host) -> Iterator[tuple[str, str, str]]:
+    profiles = {path: read_settings(host.read_or_empty(path), continued=False) for path in profile_paths(host)}
+    names = {said.get(("connection", "uuid"), ""): said.get(_OWN_NAME, "") for said in profiles.values()}
+    for path, said in profiles.items():
+        master = said.get(("connection", "controller")) or said.get(("connection", "master"), "")
+        yield said.get(_OWN_NAME, ""), names.get(master) or master, path
+
+
+def _ports_in_ifcfg(host: Host) -> Iterator[tuple[str, str, str]]:
+    for directory in (NETWORK_SCRIPTS, WICKED):
+        files = read_ifcfg(host, directory)
+        for path, said in () if isinstance(files, Missing) else files.items():
+            name = said.get("DEVICE") or path.partition("/ifcfg-")[2]
+            yield name, said.get("MASTER", ""), path
+            yield from ((port, name, path) for key, port in said.items() if key.startswith("BONDING_SLAVE"))
+
+
+def _ports_in_interfaces(host: Host) -> Iterator[tuple[str, str, str]]:
+    placed = read_stanzas(host)
+    for one in () if isinstance(placed, Missing) else placed:
+        name = one.stanza.interface or ""
+        for option in one.stanza.options:
+            key, *words = option.words
+            if key.replace("_", "-") in ("bond-slaves", "slaves"):
+                yield from ((port, name, one.path) for port in words)
+            elif key.replace("_", "-") == "bond-master":
+                yield from ((name, bond, one.path) for bond in words)
+
+
 def _in_netplan(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
     kind, _, identity = owner.name.partition("/")
     if owner.profile:
@@ -207,6 +258,15 @@ def read_leases(host: Host) -> Iterator[Place]:
                     yield Place(f"link:{link}:mtu", mtu[1], path)
 
 
+_OWN_NAME = ("connection", "interface-name")
+_PORT_READERS: Mapping[str, Callable[[Host], Iterator[tuple[str, str, str]]]] = {
+    "NetworkManager": _ports_in_keyfiles,
+    "systemd-networkd": _ports_in_networks,
+    "netplan": bond_ports,
+    "ifupdown": _ports_in_interfaces,
+    "ifcfg files": _ports_in_ifcfg,
+}
+"""What names the ports of bonds: port, bond and file."""
 _READERS: Mapping[str, Callable[[Host, str, LinkOwner], Iterator[Place]]] = {
     "NetworkManager": _in_keyfile,
     "systemd-networkd": _in_network,
