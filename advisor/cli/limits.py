@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from advisor.cli.output import print_json, print_text, terminal_width, wants_color
+from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.scan import Json, Root, Snapshot
+from advisor.host.numbers import count_noun
 from advisor.operations import open_host
+
+if TYPE_CHECKING:
+    from advisor.host import Host
+    from advisor.limits.figures import Figures
+    from advisor.limits.records import Limits
 
 Measured = Annotated[
     str | None,
@@ -61,15 +69,25 @@ def limits(
         Option("--bench", metavar="FILE", help="Compare a series saved by advisor bench with the ceilings."),
     ] = None,
     measured_text: Measured = None,
+    measure: Annotated[
+        bool,
+        Option(
+            "--measure",
+            help="Read the drives whose ceiling is not known by fio, 6 s each, after a question. Never writes to them.",
+        ),
+    ] = False,
+    is_agreed: Annotated[bool, Option("--yes", help="With --measure: do not ask.")] = False,
     what_if: WhatIf = None,
     more: Annotated[list[str] | None, Argument(metavar="[K=V]...", hidden=True)] = None,
 ) -> int:
     """List the ceilings of each storage path, and which binds. From application to medium, then those of the whole
-    host. Measures and changes nothing."""
+    host. Changes nothing, and measures with --measure only."""
     from advisor.operations.limits import host_limits
 
-    found = host_limits(
-        open_host(root, snapshot),
+    host = open_host(root, snapshot)
+    limits_here = partial(
+        host_limits,
+        host,
         volumes=volumes,
         instance_types=instance_types,
         bench=bench,
@@ -77,6 +95,9 @@ def limits(
         what_if=what_if or (),
         more=more or (),
     )
+    found = limits_here()
+    if measure:
+        found = limits_here(readings=_read_drives(host, found, is_agreed=is_agreed))
     if as_json:
         from advisor.report.limits import limits_document
 
@@ -86,6 +107,25 @@ def limits(
 
         print_text(limits_text(found, width=terminal_width(), color=wants_color()))
     return 0
+
+
+def _read_drives(host: Host, found: Limits, *, is_agreed: bool) -> Mapping[str, Figures]:
+    """Ask, then read the drives of which no ceiling is known. Raises RefusedError, UsageError."""
+    from advisor.cli.change import ask_user
+    from advisor.operations.drive_readings import predicted_seconds, read_drives, unknown_drives
+
+    names = unknown_drives(found)
+    if not names:
+        say("no drive of unknown ceiling is there: nothing was measured")
+        return {}
+    if not is_agreed:
+        seconds = predicted_seconds(names)
+        ask_user(f"Read {', '.join(names)} with fio, {seconds:.0f} s in all? Nothing is written.", has_dry_run=False)
+    readings, kept = read_drives(host, names)
+    for name, why in readings.failed.items():
+        say(f"{name} was not measured: {why}")
+    say(f"{count_noun(len(readings.drives), 'drive')} measured; {kept}")
+    return readings.figures()
 
 
 COMMANDS = {"limits": limits}

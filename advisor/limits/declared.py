@@ -29,7 +29,7 @@ from advisor.limits.ebs import (
     SIZES_GIB,
     VOLUME_TYPES,
 )
-from advisor.limits.figures import MIB
+from advisor.limits.figures import MIB, Figures
 from advisor.limits.google_disks import BY_PURCHASE, GOOGLE_DISKS, HYPERDISKS, GoogleDisk, bought_figures
 from advisor.limits.input_file import FieldError, decoding, is_json, read_input, toml_document
 
@@ -88,12 +88,13 @@ class Quota(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
 
 
 class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """All that the user says. ``where`` names the file."""
+    """All that the user says, and what was ``measured`` of drives by disk. ``where`` names the file."""
 
     volume: tuple[DeclaredVolume, ...] = ()
     quota: Quota | None = None
     instance_type: Name | None = None
     where: str = ""
+    measured: Mapping[str, Figures] = {}
 
 
 class _AwsVolume(msgspec.Struct, frozen=True, rename="pascal"):
@@ -134,8 +135,8 @@ def parse_declared(data: bytes, where: str) -> Declared:
             )
         else:
             document = toml_document(data)
-            if "where" in document:
-                raise FieldError("where", "there is no such field")
+            for own in {"where", "measured"} & document.keys():
+                raise FieldError(own, "there is no such field")
             _check_types(document)
             found = msgspec.convert(document, Declared)
         # What the types do not say: each volume has a name of its own, and the fields of its type within its range.

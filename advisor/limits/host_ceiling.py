@@ -511,7 +511,7 @@ def loads_of(
         return combine(node, lambda name: both_ways(leaf(name), leaf(name))).of(quantity)
 
     each = known if is_known else dict.fromkeys(known, 1.0)
-    whole = carried(each.__getitem__)
+    whole, beside = carried(each.__getitem__), known.keys() - set(node.disks(holding=True))
     found = {}
     for disk, count in Counter(node.disks()).items():
         # With no limit but that of this one disk, the tree carries so much.
@@ -519,7 +519,12 @@ def loads_of(
         if math.isfinite(alone):
             found[disk] = count * each[disk] / alone if alone > 0 else 0.0
         else:
-            rest = carried(lambda name, disk=disk: 0.0 if name == disk else each[name])  # type: ignore[misc]
+            # How much of the reads a cache answers is not known: where what lies behind it is not, either, none of them.
+            rest = (
+                whole
+                if disk in beside and not is_known
+                else carried(lambda name, disk=disk: 0.0 if name == disk else each[name])
+            )  # type: ignore[misc]
             found[disk] = (whole - rest) / whole if whole > 0 else 0.0
     return found
 

@@ -56,6 +56,11 @@ class Media:
         # Instances that run on Xen are those from before Nitro.
         nitro = facts.host.virtualization != "xen"
         self._made = {name: medium_of(one, declared.where, nitro=nitro) for name, one in self._found.items()}
+        self._made |= {
+            name: Medium(figures, "measured", "read by fio, which wrote nothing: of writes nothing is known")
+            for name, figures in declared.measured.items()
+            if name not in self._found
+        }
         self._made |= _google_media(self._found, declared.where)
         for name, one in self._found.items():
             if one.is_cached and (medium := self._made.get(name)) is not None:

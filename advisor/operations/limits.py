@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,6 +11,7 @@ from advisor.errors import InvalidInputError, UsageError
 from advisor.facts.host_facts import scan
 from advisor.host import Host
 from advisor.limits.declared import Declared, read_declared
+from advisor.limits.figures import Figures
 from advisor.limits.machine_file import read_machines
 from advisor.limits.measured import MeasuredThroughput, parse_measured, with_measured
 from advisor.limits.observed import Measurement, with_observed
@@ -33,14 +34,16 @@ def host_limits(
     measured: str | None = None,
     what_if: Sequence[str] = (),
     more: Sequence[str] = (),
+    readings: Mapping[str, Figures] | None = None,
 ) -> Limits:
     """Return the ceilings of each path of ``host`` and of the host as a whole. Measures and changes nothing.
 
     ``volumes``, ``instance_types`` and ``bench`` are files as the options of their names take them, ``measured`` a
-    throughput to compare with, ``what_if`` other hardware as ``K=V``, ``more`` further ones. Raises UsageError,
-    InvalidInputError.
+    throughput to compare with, ``what_if`` other hardware as ``K=V``, ``more`` further ones, ``readings`` what drives
+    were measured with. Raises UsageError, InvalidInputError.
     """
     declared = read_declared(volumes) if volumes else Declared()
+    declared = msgspec.structs.replace(declared, measured=readings or {})
     machines = read_machines(instance_types) if instance_types else None
     measurements = read_measurements(bench) if bench else ()
     given = parse_measured(measured) if measured is not None else ()

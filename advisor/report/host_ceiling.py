@@ -27,9 +27,15 @@ def add_ceiling(page: Page, ceiling: HostCeiling, title: str) -> None:
     page.heading(title)
     page.add("All data paths at once; what they share counts once. Unknown stages may lie lower.", indent=2)
     head = tuple(Span(word, "dim") for word in ("stage", "reads MB/s", "writes MB/s", "what was added up"))
-    rows = (_ceiling_row(one, _stage_mark(one.stage, ceiling), ceiling.machine) for one in ceiling.stages)
-    page.table([head, *rows], indent=2)
-    ceiling_rows: list[tuple[str, tuple[Piece, ...]]] = []
+    shown = [one for one in ceiling.stages if one.known != "unknown"]
+    rows = [_ceiling_row(one, _stage_mark(one.stage, ceiling), ceiling.machine) for one in shown]
+    if rows:
+        page.table([head, *rows], indent=2)
+    ceiling_rows: list[tuple[str, tuple[Piece, ...]]] = [
+        (f"{stage_words(one.stage, ceiling.machine)} ?", (_why_words(one),))
+        for one in ceiling.stages
+        if one.known == "unknown"
+    ]
     one, other = ceiling.binds, ceiling.write_binds
     if ceiling.read_mb_s is None and ceiling.write_mb_s is None:
         ceiling_rows.append(("ceiling", ("unknown: no stage is known of every path",)))
@@ -70,13 +76,16 @@ def _sharing_stages(one: Binding) -> set[HostStage]:
 def _ceiling_row(one: StageSum, mark: str | None, machine: str | None) -> tuple[Piece, ...]:
     name = stage_words(one.stage, machine)
     title = Span(f"{name} ({mark})", "bold") if mark else name
-    names = f"{members_words(one.members)}: " if one.members else ""
-    why = f"{names}{one.why}"
+    why = _why_words(one)
     if one.known == "not-counted":
         return title, "-", "-", why
     if one.known == "known" and one.read_mb_s is None and one.write_mb_s is None and one.read_iops is not None:
         return title, "-", "-", f"{why}: {one.read_iops:,.0f} IOPS"
     return title, figure_piece(one.read_mb_s), figure_piece(one.write_mb_s), why
+
+
+def _why_words(one: StageSum) -> str:
+    return f"{members_words(one.members)}: {one.why}" if one.members else one.why
 
 
 def stage_words(stage: HostStage, machine: str | None = None) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from advisor.limits.records import Bound, Known, Limits, ObservedShare, PathCeiling, Rate, StoragePath
 from advisor.report.format import ranked, runs
-from advisor.report.host_ceiling import add_ceiling
+from advisor.report.host_ceiling import add_ceiling, members_words
 from advisor.report.layout import Page, Piece, Span, listed
 from advisor.report.units import format_binary, format_decimal
 from advisor.report.what_if import add_what_if
@@ -44,6 +44,7 @@ def limits_text(limits: Limits, *, width: int, color: bool) -> str:
         for same in (list(run) for _shape_of, run in groupby(paths, key=_path_shape)):
             page.blank()
             _add_path(page, same)
+        _add_unknown(page, [path for path in paths if _is_unknown(path)])
     if limits.bought:
         page.heading("All volumes together against the instance")
         for one in limits.bought:
@@ -68,6 +69,27 @@ def limits_text(limits: Limits, *, width: int, color: bool) -> str:
         if limits.what_if:
             add_what_if(page, limits.host, limits.what_if)
     return page.text
+
+
+def _is_unknown(path: StoragePath) -> bool:
+    """Whether nothing is known of any of its ceilings: then one line says so of all such paths."""
+    return not path.observed and all(one.known == "unknown" for one in path.ceilings)
+
+
+def _add_unknown(page: Page, paths: Sequence[StoragePath]) -> None:
+    """Why no ceiling of these paths is known: one line for all that are alike."""
+    names: dict[str, dict[str, None]] = {}
+    for path in paths:
+        for one in path.ceilings:
+            where = one.where if one.stage in ("medium", "volume", "wire") else (one.what, *one.where)
+            own = next((name for name in one.where if one.why.startswith(f"{name}: ")), "")
+            names.setdefault(one.why.removeprefix(f"{own}: "), {}).update(dict.fromkeys(where or (one.what,)))
+    for at, (why, those) in enumerate(names.items()):
+        if not at:
+            page.blank()
+        page.add(Span("unknown", "yellow"), f"  {members_words(tuple(those))}: {why}", indent=2, hang=2)
+    if any(path.kind == "storage" for path in paths):
+        page.add("advisor limits --measure reads such drives with fio, and asks first.", indent=2)
 
 
 def _path_shape(path: StoragePath) -> object:
@@ -99,10 +121,10 @@ def _add_path(page: Page, paths: Sequence[StoragePath]) -> None:
         page.add(Span(layer, "dim"), indent=4, hang=2)
     for kept in path.holds:
         page.add(kept, indent=4, hang=2)
-    if path.ceilings:
+    if not _is_unknown(path):
         head = [Span(word, "dim") for word in ("part", "MB/s", "IOPS", "known how")]
         page.table([head, *(_limit_row(one, many=len(paths) > 1) for one in path.ceilings)], indent=4)
-    page.labelled(list(_binding_rows(path)), indent=4)
+        page.labelled(list(_binding_rows(path)), indent=4)
     for note in path.notes:
         page.add(note, indent=4, hang=2)
 
