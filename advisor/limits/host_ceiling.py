@@ -519,12 +519,9 @@ def loads_of(
         if math.isfinite(alone):
             found[disk] = count * each[disk] / alone if alone > 0 else 0.0
         else:
-            # How much of the reads a cache answers is not known: where what lies behind it is not, either, none of them.
-            rest = (
-                whole
-                if disk in beside and not is_known
-                else carried(lambda name, disk=disk: 0.0 if name == disk else each[name])
-            )  # type: ignore[misc]
+            # How much of the reads a cache answers is not known: unless all figures are, it is loaded with none.
+            is_left_out = disk in beside and not is_known
+            rest = whole if is_left_out else carried(lambda name, disk=disk: 0.0 if name == disk else each[name])  # type: ignore[misc]
             found[disk] = (whole - rest) / whole if whole > 0 else 0.0
     return found
 

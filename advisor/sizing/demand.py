@@ -26,7 +26,7 @@ class Demand(msgspec.Struct, frozen=True):
     write_mb_s: float | None = None
     iops: float | None = None
     latency_ms: float | None = None
-    capacity_bytes: int | None = None
+    capacity_bytes: float | None = None
     measured_from: str | None = None
 
     @property
@@ -43,6 +43,12 @@ class Demand(msgspec.Struct, frozen=True):
         if self.read_mb_s is None or self.write_mb_s is None or not self.mb_s:
             return 1.0 if self.read_mb_s is None else 0.0
         return self.write_mb_s / self.mb_s
+
+    def divided(self, servers: int) -> Demand:
+        """The part of one of several servers that share it evenly."""
+        names = ("read_mb_s", "write_mb_s", "iops", "capacity_bytes")
+        asked = {name: value / servers for name in names if (value := getattr(self, name)) is not None}
+        return msgspec.structs.replace(self, **asked)
 
     @property
     def capacity_gib(self) -> float:

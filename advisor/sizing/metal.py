@@ -19,10 +19,14 @@ from advisor.limits.observed import mixed
 from advisor.limits.raid import combined
 from advisor.limits.records import Measure, Rate
 from advisor.sizing.demand import Demand
-from advisor.sizing.records import Choice, Links, Short, SizedPart, VolumePurchase
+from advisor.sizing.records import Choice, Excluded, Links, Short, SizedPart, VolumePurchase
 
 MOST_DRIVES = 128
 MOST_LINKS = 16
+SERVER_DRIVES = 24
+SERVER_LINKS = 2
+"""What a server of the BeeGFS article has: a demand that takes more is divided among several such servers, too."""
+MOST_SERVERS = 64
 _ROUNDING = 1 - 1e-9
 LEAST = {"raid0": 1, "raid10": 4, "raid5": 3, "raid6": 4}
 """Drives that a level needs."""
@@ -95,15 +99,6 @@ def choices(
     demand: Demand, declared: Declared, layouts: tuple[tuple[str, int | None], ...] = (), *, all_links: bool = False
 ) -> Iterator[Choice]:
     """For each drive and level the fewest drives, with the fewest links that are enough, or with every kind of link."""
-    # Of each kind as many as are enough: a link carries reads one way and writes the other.
-    needed = max(demand.read_mb_s or 0, demand.write_mb_s or 0)
-    fewest_links = [
-        Links(kind.name, max(1, math.ceil(needed / kind.mb_s - 1e-9)), kind.mb_s, kind.source) for kind in link_kinds()
-    ]
-    fits = [one for one in fewest_links if one.count <= MOST_LINKS]
-    if not fits:
-        return
-    wires = fits if all_links else [min(fits, key=lambda one: (one.count, one.mb_s))]
     wanted = [(level, count) for level, count in layouts if level in LEAST] or [(level, None) for level in LEAST]
     if layouts and not any(level in LEAST for level, _ in layouts):
         return
@@ -111,15 +106,31 @@ def choices(
         if demand.latency_ms is not None and drive.least_ms > demand.latency_ms:
             continue
         for level, count in wanted:
-            # Of RAID 10 an even number.
-            if count is not None:
-                found = count if count >= LEAST[level] and _is_enough(drive, level, count, demand) else None
-            else:
-                step = 2 if level == "raid10" else 1
-                numbers = range(LEAST[level], MOST_DRIVES + 1, step)
-                found = next((number for number in numbers if _is_enough(drive, level, number, demand)), None)
-            if found is not None:
-                yield from (_make_choice(drive, level, found, links, demand) for links in wires)
+            for servers in range(1, MOST_SERVERS + 1):
+                part = demand.divided(servers)
+                found = _fewest_drives(drive, level, count, part, MOST_DRIVES if servers == 1 else SERVER_DRIVES)
+                wires = _fewest_links(part, MOST_LINKS if servers == 1 else SERVER_LINKS)
+                if found is None or not wires:
+                    continue
+                few = wires if all_links else [min(wires, key=lambda one: (one.count, one.mb_s))]
+                yield from (_make_choice(drive, level, found, links, demand, servers) for links in few)
+                if servers > 1 or (found <= SERVER_DRIVES and few[0].count <= SERVER_LINKS):
+                    break
+
+
+def _fewest_links(demand: Demand, most: int) -> list[Links]:
+    """Of each kind as many as are enough: a link carries reads one way and writes the other."""
+    needed = max(demand.read_mb_s or 0, demand.write_mb_s or 0)
+    counts = ((kind, max(1, math.ceil(needed / kind.mb_s - 1e-9))) for kind in link_kinds())
+    return [Links(kind.name, count, kind.mb_s, kind.source) for kind, count in counts if count <= most]
+
+
+def _fewest_drives(drive: Drive, level: str, count: int | None, demand: Demand, most: int) -> int | None:
+    """Drives of one server; of RAID 10 an even number."""
+    if count is not None:
+        return count if LEAST[level] <= count <= most and _is_enough(drive, level, count, demand) else None
+    numbers = range(LEAST[level], most + 1, 2 if level == "raid10" else 1)
+    return next((number for number in numbers if _is_enough(drive, level, number, demand)), None)
 
 
 def _is_enough(drive: Drive, level: str, count: int, demand: Demand) -> bool:
@@ -131,10 +142,11 @@ def _is_enough(drive: Drive, level: str, count: int, demand: Demand) -> bool:
         data = None
     else:
         data = drive.gib * {"raid0": count, "raid10": count / 2, "raid5": count - 1, "raid6": count - 2}[level]
+    # What is not known of a drive carries nothing.
     return (
-        (mb_s is None or mb_s >= (demand.mb_s or 0) * _ROUNDING)
-        and (iops is None or iops >= (demand.iops or 0) * _ROUNDING)
-        and (data is None or data >= demand.capacity_gib)
+        (not demand.mb_s or (mb_s or 0) >= demand.mb_s * _ROUNDING)
+        and (not demand.iops or (iops or 0) >= demand.iops * _ROUNDING)
+        and (not demand.capacity_bytes or (data or 0) >= demand.capacity_gib)
     )
 
 
@@ -151,10 +163,12 @@ def _finite_value(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _make_choice(drive: Drive, level: str, count: int, links: Links, demand: Demand) -> Choice:
-    array = combined(level, [drive.figures] * count)
+def _make_choice(drive: Drive, level: str, each: int, links: Links, demand: Demand, servers: int) -> Choice:
+    array = combined(level, [drive.figures] * each).map(lambda value: value * servers)
     mb_s, iops = _combine_demand(array, "mb_per_s", demand), _combine_demand(array, "iops", demand)
-    name = f"{count} × {drive.name} in {level}"
+    count, links = each * servers, msgspec.structs.replace(links, count=links.count * servers)
+    layout = level if servers == 1 else f"{level} of {each} in each of {servers} servers"
+    name = f"{count} × {drive.name} in {layout}"
     media = SizedPart(name, mb_s, iops, _left_of(demand, mb_s, iops), drive.source)
     total = links.count * links.mb_s
     asked = max(demand.read_mb_s or 0, demand.write_mb_s or 0)
@@ -163,15 +177,7 @@ def _make_choice(drive: Drive, level: str, count: int, links: Links, demand: Dem
     reads = _part_of(demand.read_mb_s, demand.mb_s, mb_s, total)
     writes = _part_of(demand.write_mb_s, demand.mb_s, mb_s, total)
     unusable = max(0.0, 1 - total / _finite_value(array.read_mb_per_s)) if _finite_value(array.read_mb_per_s) else 0.0  # type: ignore[operator]
-    unknown = []
-    if demand.mb_s and mb_s is None:
-        unknown.append(f"MB/s of {drive.name}")
-    if demand.iops and iops is None:
-        unknown.append(f"IOPS of {drive.name}")
-    if demand.latency_ms is not None:
-        unknown.append(f"latency of {drive.name}")
-    if demand.capacity_bytes and drive.gib is None:
-        unknown.append(f"size of {drive.name}")
+    unknown = [] if demand.latency_ms is None else [f"latency of {drive.name}"]
     return Choice(
         cloud="metal",
         instance=None,
@@ -181,7 +187,7 @@ def _make_choice(drive: Drive, level: str, count: int, links: Links, demand: Dem
             VolumePurchase(
                 drive.name,
                 count,
-                level,
+                layout,
                 drive.gib,
                 _finite_value(drive.figures.read_iops),
                 _finite_value(drive.figures.read_mb_per_s),
@@ -199,6 +205,20 @@ def _make_choice(drive: Drive, level: str, count: int, links: Links, demand: Dem
         parts=parts,
         unknown=tuple(unknown),
     )
+
+
+def excluded(demand: Demand, declared: Declared) -> Iterator[Excluded]:
+    """The drives of which something is not known that is asked for."""
+    for drive in drives_of(declared):
+        pairs = (
+            ("MB/s", demand.mb_s, _combine_demand(drive.figures, "mb_per_s", demand)),
+            ("IOPS", demand.iops, _combine_demand(drive.figures, "iops", demand)),
+            ("size", demand.capacity_bytes, drive.gib),
+        )
+        lacks = [what for what, asked, has in pairs if asked and has is None]
+        if lacks:
+            why = f"not known of it: {', '.join(lacks)}; --volumes FILE takes the data sheet of a drive"
+            yield Excluded(drive.name, why, drive.source)
 
 
 def shortfalls(demand: Demand, declared: Declared) -> Iterator[Short]:

@@ -82,6 +82,7 @@ def answer(question: SizeQuestion) -> Sizing:
         )
     for cloud in _asked_clouds(question):
         kinds, left_out = _fitting_kinds(cloud, question)
+        left_out = left_out or tuple(metal.excluded(demand, question.declared) if cloud == "metal" else ())
         excluded |= {one.kind: one for one in left_out}
         mine = list(_of_metal(question)) if cloud == "metal" else list(_of_cloud(cloud, kinds, question))
         found += mine
@@ -221,6 +222,8 @@ def _list_shortfalls(cloud: Cloud, kinds: Sequence[VolumeKind], question: SizeQu
 
 def _make_notes(question: SizeQuestion, choices: Sequence[Choice]) -> Iterator[str]:
     clouds = {one.cloud for one in choices}
+    if question.demand.capacity_bytes is None:
+        yield "no capacity was asked for: --capacity SIZE counts it, and may take more volumes, drives or servers"
     if any(one.unknown for one in choices):
         yield (
             "choices with something unknown come last: --instance-types FILE takes the figures from "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -237,10 +238,25 @@ def test_figures_of_drives_that_levels_take_or_nobody_knows() -> None:
     said = parse_declared(b'[[volume]]\ndevice="x"\ntype="drive"\nread-iops=1000\nwrite-iops=1000\n', "d.toml")
     found = sized("metal", iops="6000", declared=said)
     counts = {one.volumes[0].layout: one.volumes[0].count for one in found.choices}
-    assert counts == {"raid0": 6, "raid10": 12, "raid5": 24, "raid6": 36}
-    found = sized("metal", read="1GB/s", iops="10k", latency="1ms")
-    assert {one.volumes[0].kind for one in found.choices} == {"Intel P4600 1.6 TB"}
-    assert found.choices[0].unknown == ("IOPS of Intel P4600 1.6 TB", "latency of Intel P4600 1.6 TB")
+    assert counts == {"raid0": 6, "raid10": 12, "raid5": 24, "raid6": 36, "raid6 of 18 in each of 2 servers": 36}
+    # What is not known of a drive carries nothing.
+    found = sized("metal", read="1GB/s", iops="10k")
+    assert found.choices == ()
+    assert {one.kind: one.why.partition(";")[0] for one in found.excluded} == {
+        "Intel P4600 1.6 TB": "not known of it: IOPS",
+        "SATA 7,200 rpm": "not known of it: MB/s",
+    }
+
+
+def test_the_article_s_cluster_takes_several_servers_and_a_capacity_that_nobody_asked_for_is_said() -> None:
+    found = sized("metal", read="132GB/s", capacity="190TiB")
+    (raid6,) = (one for one in found.choices if one.volumes[0].layout.startswith("raid6"))
+    (drives,), (links,) = raid6.volumes, raid6.links
+    assert (drives.kind, drives.layout) == ("Intel P4600 1.6 TB", "raid6 of 24 in each of 6 servers")
+    assert drives.count * 22 / 24 * known(drives.gib) >= 190 * 1024
+    assert links.count * links.mb_s >= 132_000
+    assert not any("capacity" in note for note in found.notes)
+    assert any("capacity" in note for note in sized("metal", read="1GB/s").notes)
 
 
 def test_by_price_and_those_without_one_last() -> None:
@@ -332,7 +348,9 @@ def test_one_drive_fewer_would_not_do(read: float, write: float) -> None:
         (drives,) = one.volumes
         if drives.kind.startswith("Intel"):
             needed = read / 3200 + write / 1300
-            assert drives.count - 1 < needed * 1.000001
+            shared = re.search(r"each of (\d+) servers", drives.layout)
+            servers = int(shared[1]) if shared else 1
+            assert drives.count - servers < needed * 1.000001
             assert drives.count >= needed * 0.999999
 
 
