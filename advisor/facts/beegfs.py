@@ -26,6 +26,8 @@ from advisor.facts.subnets import SharedSubnet, read_shared_subnets
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing, lazy_regex
 
+_NEW_TOOL = ("/opt/beegfs/sbin/beegfs", f"{BEEGFS}/beegfs-mgmtd.toml")
+"""Of release 8 alone: its tool, and the configuration of its management service."""
 MAX_FILES = 256
 MAX_TARGETS = 256
 MAX_MOUNTS = 2
@@ -91,6 +93,8 @@ class Beegfs(msgspec.Struct, frozen=True):
     server_units: tuple[str, ...]
     patterns: tuple[StripePattern, ...] = ()
     shared_subnets: tuple[SharedSubnet, ...] = ()
+    tool: Literal["beegfs-ctl", "beegfs"] = "beegfs-ctl"
+    """What sets a stripe pattern here: ``beegfs`` from release 8 on, which has no beegfs-ctl."""
 
     @property
     def servers(self) -> tuple[BeegfsService, ...]:
@@ -111,7 +115,8 @@ def read_beegfs(
     found = tuple(_make_service(host, path, instance, kind, places, unknown) for path, instance, kind in files)
     services = _with_units(host, found, unknown)
     units = sorted(one.unit for one in services if one.targets and one.unit)
-    return Beegfs(services, tuple(units), _read_patterns(host, mounts), read_shared_subnets(host, links))
+    patterns, tool = _read_patterns(host, mounts, unknown)
+    return Beegfs(services, tuple(units), patterns, read_shared_subnets(host, links), tool)
 
 
 def _client_file(mount: Mount) -> str | None:
@@ -191,10 +196,24 @@ def _read_mounts(host: Host) -> tuple[Mount, ...]:
     return () if isinstance(mounts, Missing) else mounts
 
 
-def _read_patterns(host: Host, mounts: Iterable[Mount]) -> tuple[StripePattern, ...]:
+def _read_patterns(
+    host: Host, mounts: Iterable[Mount], unknown: Unknowns
+) -> tuple[tuple[StripePattern, ...], Literal["beegfs-ctl", "beegfs"]]:
+    """Stripe patterns, and the tool that told them, or that is there."""
     targets = tuple(dict.fromkeys(mount.target for mount in mounts if mount.kind == "beegfs"))[:MAX_MOUNTS]
-    entries = ((target, _read_entry(host, target)) for target in targets)
-    return tuple(StripePattern(printable(target), entry) for target, entry in entries if entry is not None)
+    is_new = any(map(host.exists, _NEW_TOOL))
+    found = []
+    for target in targets:
+        done = host.run(entry_command(target), timeout=ENTRY_SECONDS)
+        if isinstance(done, Missing) and done.is_absent:
+            done = host.run(new_entry_command(target), timeout=ENTRY_SECONDS)
+            is_new = is_new or not isinstance(done, Missing)
+        entry = None if isinstance(done, Missing) or not done.ok else parse_entry_info(done.stdout)
+        if entry is not None:
+            found.append(StripePattern(printable(target), entry))
+        elif isinstance(done, Missing):
+            unknown.note(f"beegfs.{printable(target)}.pattern", f"neither beegfs-ctl nor beegfs tells it: {done.why}")
+    return tuple(found), "beegfs" if is_new else "beegfs-ctl"
 
 
 def entry_command(mountpoint: str) -> tuple[str, ...]:
@@ -202,9 +221,9 @@ def entry_command(mountpoint: str) -> tuple[str, ...]:
     return ("beegfs-ctl", "--getentryinfo", f"--mount={mountpoint}", mountpoint)
 
 
-def _read_entry(host: Host, mountpoint: str) -> EntryInfo | None:
-    done = host.run(entry_command(mountpoint), timeout=ENTRY_SECONDS)
-    return None if isinstance(done, Missing) or not done.ok else parse_entry_info(done.stdout)
+def new_entry_command(mountpoint: str) -> tuple[str, ...]:
+    """The same of BeeGFS 8, in the form of the old tool."""
+    return ("beegfs", "entry", "info", "--retro", mountpoint)
 
 
 class _Places:

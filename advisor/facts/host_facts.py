@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from advisor.facts.llt import Llt
     from advisor.facts.memory_modules import MemoryModule
     from advisor.facts.path_load import PathLoad
-    from advisor.facts.purchase import PurchasedFigures
+    from advisor.facts.purchase import BurstingVolume, PurchasedFigures
     from advisor.facts.software import StorageSoftware
     from advisor.facts.zfs import ZfsPool
 
@@ -83,6 +83,8 @@ class Facts(msgspec.Struct, frozen=True):
     software: StorageSoftware | None = None
     purchases: tuple[PurchasedFigures, ...] = ()
     """What the user declares of volumes, against the machine; a scan by itself knows of none."""
+    bursting: tuple[BurstingVolume, ...] = ()
+    """Those of the declared volumes that live on credits."""
     container: Container = Container()
     writes: tuple[Write, ...] = ()
     """What sets values of tunables besides sysctl files, in the order of time (`advisor.facts.writers`)."""

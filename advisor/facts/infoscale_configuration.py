@@ -106,7 +106,6 @@ def _is_proven(name: str, signs: InfoScaleSigns) -> bool:
 def _list_unknown(signs: InfoScaleSigns, left: list[str]) -> Iterator[str]:
     yield from signs.untold
     if not left:
-        yield "none of the five: the paper has no such cluster"
         return
     if signs.is_cluster is None:
         yield "how many nodes there are: cat /etc/llthosts"

@@ -18,3 +18,14 @@ class PurchasedFigures(msgspec.Struct, frozen=True):
     machine_type: str
     unusable: float
     devices: tuple[str, ...]
+
+
+class BurstingVolume(msgspec.Struct, frozen=True):
+    """A volume that was bought with a bucket of credits: what it carries for ``seconds`` from a full bucket, and then
+    for as long as one likes."""
+
+    device: str
+    unit: Literal["MB/s", "IOPS"]
+    burst: float
+    sustained: float
+    seconds: float

@@ -18,13 +18,13 @@ from advisor.facts.iscsi import Iscsi
 from advisor.facts.llt import Llt
 from advisor.facts.memory_modules import MemoryModule
 from advisor.facts.path_load import PathLoad
-from advisor.facts.purchase import PurchasedFigures
+from advisor.facts.purchase import BurstingVolume, PurchasedFigures
 from advisor.facts.software import StorageSoftware
 from advisor.facts.zfs import ZfsPool
 
 _RARE = (
     *(Array, Beegfs, Controller, EncryptedDevice, FcPort, InfoScale, Iris, Iscsi, Llt, MemoryModule, PathLoad),
-    *(PurchasedFigures, StorageSoftware, ZfsPool),
+    *(BurstingVolume, PurchasedFigures, StorageSoftware, ZfsPool),
 )
 RARE_TYPES: dict[str, type[msgspec.Struct]] = {record.__name__: record for record in _RARE}
 """The records of rare subjects by name: a scan does not load them for a host without the subject."""

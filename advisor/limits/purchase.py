@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import msgspec
 
 from advisor.facts.host_facts import Facts
-from advisor.facts.purchase import PurchasedFigures
+from advisor.facts.purchase import BurstingVolume, PurchasedFigures
 from advisor.limits.declared import Declared
 from advisor.limits.machines import Given
 from advisor.limits.media import Media
@@ -29,6 +31,7 @@ def _with_purchases(facts: Facts, limits: Limits, declared: Declared) -> Facts:
     devices = tuple(disk.name for disk in facts.disks if media.is_volume(disk.name))
     return msgspec.structs.replace(
         facts,
+        bursting=tuple(_bursting(media, devices)),
         purchases=tuple(
             PurchasedFigures(
                 unit="IOPS" if one.quantity.endswith("iops") else "MB/s",
@@ -41,3 +44,17 @@ def _with_purchases(facts: Facts, limits: Limits, declared: Declared) -> Facts:
             for one in limits.bought
         ),
     )
+
+
+def _bursting(media: Media, devices: Iterable[str]) -> Iterator[BurstingVolume]:
+    """gp2 by its IOPS, st1 and sc1, of which 1 MiB counts as one, by their MB/s."""
+    for name in devices:
+        medium = media.figures(name)
+        if medium is None or medium.burst is None or medium.burst_seconds is None:
+            continue
+        now, always = medium.burst, medium.sustained
+        declared = media.declared(name)
+        if declared is not None and declared.type in ("st1", "sc1"):
+            yield BurstingVolume(name, "MB/s", now.read_mb_per_s, always.read_mb_per_s, medium.burst_seconds)
+        else:
+            yield BurstingVolume(name, "IOPS", now.read_iops, always.read_iops, medium.burst_seconds)

@@ -15,7 +15,7 @@ from advisor.rules.llt_path import (
     as_seen,
     contradicts_seen,
     heartbeat_only,
-    over_ethernet,
+    past_sockets,
     private_links,
     stays_local,
 )
@@ -166,8 +166,8 @@ def contrary(profile: str, facts: Facts, workload: DeclaredWorkload | None) -> s
             return local
     workload = as_seen(facts, workload)
     if profile == NETWORK_BUFFERS and not facts.network_storage and (workload is None or workload.is_replicated):
-        if over_ethernet(facts):
-            return "LLT runs over Ethernet here, past the sockets: their buffers carry nothing of what it mirrors."
+        if over := past_sockets(facts):
+            return f"LLT runs over {over} here, past the sockets: their buffers carry nothing of what it mirrors."
         size = udp_is_sized(facts, workload)
         if size is not None:
             return f"The buffers that LLT over UDP uses hold the size of its path ({size:,} bytes) already."

@@ -35,6 +35,21 @@ def servers(facts: Facts) -> tuple[BeegfsService, ...]:
     return facts.beegfs.servers if facts.beegfs else ()
 
 
+def is_release_8(facts: Facts) -> bool:
+    """Whether the host has BeeGFS' new tool, and not beegfs-ctl."""
+    return facts.beegfs is not None and facts.beegfs.tool == "beegfs"
+
+
+def set_pattern(facts: Facts, targets: int) -> str:
+    """How the files of a directory get that many targets and the article's chunks."""
+    command = (
+        f"beegfs entry set --num-targets={targets} --chunk-size=2m DIRECTORY"
+        if is_release_8(facts)
+        else f"beegfs-ctl --setpattern --numtargets={targets} --chunksize=2m DIRECTORY"
+    )
+    return f"for new files in a directory: {command}"
+
+
 def node_of_targets(service: BeegfsService) -> int | None:
     """The one node on which all its targets lie; None where that is unknown, or there are several."""
     nodes = {target.numa_nodes for target in service.targets}

@@ -11,7 +11,7 @@ import shlex
 from advisor.facts.beegfs import BeegfsService, StripePattern
 from advisor.facts.links import Link
 from advisor.rules import sources
-from advisor.rules.beegfs import servers
+from advisor.rules.beegfs import servers, set_pattern
 from advisor.rules.beegfs_sizes import MIB, connection_bytes, number, size
 from advisor.rules.beegfs_transport import has_rdma, is_beegfs, is_rdma_off
 from advisor.rules.queries import is_physical, is_up
@@ -147,7 +147,7 @@ def _describe_mount(one: StripePattern) -> str:
     id="beegfs.client-stripes",
     severity="advice",
     title="A BeeGFS mount is striped unlike the article",
-    what="Stripe count and chunk size of mounted file systems (beegfs-ctl --getentryinfo), on hosts without BeeGFS "
+    what="Stripe count and chunk size of mounted file systems (beegfs-ctl or beegfs tells it), on hosts without BeeGFS "
     "servers: chunks below 2 MiB, or four targets for each file.",
     why="The pattern decides how many servers a file's requests go to, and how large they are there.",
     helps_when="Large files, read and written in order, on servers with three targets in each zone.",
@@ -168,8 +168,7 @@ def client_stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding |
         "loads them unequally. The article stripes over three targets, as many as each of its zones has, in chunks of "
         "2 MiB.",
         evidence={"detail": tuple(map(_describe_mount, found))},
-        remedy=f"for new files in a directory: beegfs-ctl --setpattern --numtargets={STRIPE_COUNT} --chunksize=2m "
-        "DIRECTORY",
+        remedy=set_pattern(facts, STRIPE_COUNT),
         intent=not is_meant,
     )
 

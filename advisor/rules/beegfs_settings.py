@@ -10,7 +10,7 @@ from advisor.facts.beegfs import BeegfsService, StripePattern
 from advisor.facts.settings import vendor_values
 from advisor.host.numbers import count_noun, is_count
 from advisor.rules import sources
-from advisor.rules.beegfs import LARGE_BYTES, node_of_targets, profile_applies, servers
+from advisor.rules.beegfs import LARGE_BYTES, is_release_8, node_of_targets, profile_applies, servers, set_pattern
 from advisor.rules.beegfs_sizes import (
     DEFAULTS,
     MIB,
@@ -120,7 +120,7 @@ def many_workers(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
                 for one in servers(facts)
             ),
             RunShell(
-                "beegfs-ctl --serverstats --nodetype=storage",
+                "beegfs stats server" if is_release_8(facts) else "beegfs-ctl --serverstats --nodetype=storage",
                 "see first whether the queue of requests grows; then leave it",
             ),
         ),
@@ -262,7 +262,7 @@ def _describe_reached(threads: int, count: int, total: int) -> str:
     id="beegfs.stripes",
     severity="info",
     title="BeeGFS stripe count against targets of a zone",
-    what="The stripe count of mounted file systems (beegfs-ctl --getentryinfo), or the declared workload beegfs, and "
+    what="The stripe count of mounted file systems, or the declared workload beegfs, and "
     "the storage targets of each node of this host. Other servers are not seen.",
     why="The article has three targets in each zone and stripes over three in chunks of 2 MiB, where four in chunks of "
     "512 KiB are the default; its 33 targets then need eleven streams.",
@@ -298,7 +298,7 @@ def stripes(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             ),
             "detail": tuple(f"node {node}: {count_noun(count, 'storage target')}" for node, count in zones.items()),
         },
-        remedy=f"for new files in a directory: beegfs-ctl --setpattern --numtargets={least} --chunksize=2m DIRECTORY",
+        remedy=set_pattern(facts, least),
         intent=True,
     )
 

@@ -11,7 +11,7 @@ from advisor.facts.settings import find_setting
 from advisor.facts.settings.cautions import raise_maximum
 from advisor.host.numbers import count_noun
 from advisor.rules import sources
-from advisor.rules.llt_path import DATAGRAMS, over_ethernet, private_carriers, private_links, stays_local
+from advisor.rules.llt_path import DATAGRAMS, past_sockets, private_carriers, private_links, stays_local
 from advisor.rules.mtu import ETHERNET_MTU, LLT_UDP_MTU
 from advisor.rules.queries import NETWORK_BUFFERS, by_name, is_physical, is_up, links_below, sysctl_numbers
 from advisor.rules.remedy import Decide, PlanProfile, Remedy, RunShell, set_sysctl
@@ -107,7 +107,7 @@ def below_profile(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
         wanted_bytes, low = path.size, _limits_below(facts, path.size, _UDP)
     if not low or (workload is not None and workload.transport == "local" and not workload.is_replicated):
         return None
-    if workload is not None and workload.is_replicated and over_ethernet(facts):
+    if workload is not None and workload.is_replicated and past_sockets(facts):
         return None
     counted = {field: count for field in _FULL_BUFFERS if (count := getattr(facts.counters, field))}
     if workload is not None and _case_of_white_paper(workload):
@@ -239,7 +239,7 @@ def below_bandwidth_delay(facts: Facts, workload: DeclaredWorkload | None) -> Fi
     path = _path_link(facts, workload)
     if workload is None or workload.rtt_seconds is None or path is None or workload.transport in ("rdma", "local"):
         return None
-    if workload.is_replicated and (not workload.mirrors_writes or over_ethernet(facts)):
+    if workload.is_replicated and (not workload.mirrors_writes or past_sockets(facts)):
         return None
     name, speed = path
     flight = bandwidth_delay_bytes(speed, workload.rtt_seconds)

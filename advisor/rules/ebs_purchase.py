@@ -62,3 +62,37 @@ def unusable(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
             "larger instance: advisor size searches, and advisor limits --what-if instance=TYPE compares",
         ),
     )
+
+
+@rule(
+    id="ebs.burst-bucket",
+    severity="advice",
+    title="A volume is fast until its credits are used up",
+    what="Declared volumes (--volumes FILE) of type gp2 below 1,000 GiB, st1 and sc1, and disks of Azure that burst: "
+    "what they carry from a full bucket of credits, for how long, and afterwards.",
+    why="A benchmark of a few minutes measures the bucket, and a service lives on what refills it.",
+    helps_when="The load lasts longer than the bucket: gp3 has 3,000 IOPS without one, for less money than gp2.",
+    hurts_when="Short bursts with long pauses: that is what the credits are for (CloudWatch, BurstBalance).",
+    sources=(sources.AWS_EBS_TYPES,),
+)
+def burst_bucket(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
+    if not facts.bursting:
+        return None
+    least = min(facts.bursting, key=lambda one: one.sustained / one.burst)
+    return burst_bucket.found(
+        title=f"{least.device}: {least.burst:,.0f} {least.unit} for {least.seconds / 60:,.0f} minutes, then "
+        f"{least.sustained:,.0f}",
+        why="The figure from a full bucket of credits holds for that long at that rate; then the volume carries what "
+        "refills the bucket.",
+        evidence={
+            "devices": tuple(one.device for one in facts.bursting),
+            "detail": tuple(
+                f"{one.device}: {one.burst:,.0f} {one.unit} for {one.seconds / 60:,.0f} min, then {one.sustained:,.0f}"
+                for one in facts.bursting
+            ),
+        },
+        remedy=(
+            "change gp2 to gp3, which may be done while it is in use; of st1 and sc1 buy larger ones, or gp3",
+            "prove and bench for longer than the bucket lasts, or from an empty one",
+        ),
+    )

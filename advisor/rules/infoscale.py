@@ -133,11 +133,13 @@ def configuration(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
         + (f": {TITLES[name]}" if name else is_open if possible else ": none of the five configurations"),
         why=_WHY[name] + _describe_contradiction(facts, workload)
         if name
-        else "What was seen leaves it open, and the three tunings help each one differently.",
+        else "What was seen leaves it open, and the three tunings help each one differently."
+        if possible
+        else "What was seen is known, and the white paper has no such cluster: its figures are of none like it.",
         evidence={
             "configuration": name,
             "possible": possible,
-            "detail": (*found.evidence, *(f"not known: {text}" for text in found.untold))
+            "detail": (*found.evidence, *(f"not known: {text}" for text in found.untold if possible))
             or ("nothing but that InfoScale is installed",),
         },
         remedy=(
@@ -145,7 +147,12 @@ def configuration(facts: Facts, workload: DeclaredWorkload | None) -> Finding | 
             RunShell(f"advisor explain {profile_of(name)}", "read about its profile"),
         )
         if name
-        else f"to know more: {'; '.join(found.untold)}",
+        else f"to know more: {'; '.join(found.untold)}"
+        if possible
+        else (
+            "read what fits without the paper's figures: the links, MTU and flow control of LLT are judged one by one",
+            RunShell("advisor recommend", "see what fits"),
+        ),
         intent=workload is None,
     )
 

@@ -29,9 +29,13 @@ def _mark_defaults_of(llt: Llt) -> dict[str, MarkDefault]:
     return mark_defaults(live, llt.llttab)
 
 
-def _is_case(workload: DeclaredWorkload) -> bool:
-    """Mirrored writes: many, or some over a long round trip. A round trip by itself fills no queue."""
+def _is_case(facts: Facts, workload: DeclaredWorkload) -> bool:
+    """Mirrored writes: many, or some over a long round trip. A round trip by itself fills no queue, but where the
+    disks are seen to be mirrored, a long one is the configuration for which the white paper recommends the marks."""
     far = workload.rtt_seconds is not None and workload.rtt_seconds > LONG_ROUND_TRIP_SECONDS
+    signs = facts.infoscale.signs if facts.infoscale else None
+    if far and signs is not None and signs.mirrors and workload.replication != "none" and workload.write_share != 0:
+        return True
     return workload.mirrors_writes and (workload.is_write_heavy or (far and bool(workload.write_share)))
 
 
@@ -63,7 +67,7 @@ def flow_control_default(facts: Facts, workload: DeclaredWorkload | None) -> Fin
         and min(facts.llt.flow_control[name], in_file.get(name, facts.llt.flow_control[name])) < 2 * one.packets
     }
     unknown = list(dict.fromkeys(one.why for one in _mark_defaults_of(facts.llt).values() if one.packets is None))
-    wanted = workload is not None and _is_case(workload)
+    wanted = workload is not None and _is_case(facts, workload)
     if not values:
         return (
             flow_control_default.found(
@@ -84,7 +88,7 @@ def flow_control_default(facts: Facts, workload: DeclaredWorkload | None) -> Fin
         severity="advice" if wanted else "info",
         why="LLT stops taking packets when a queue reaches its high-water mark and goes on at the low one. "
         + (
-            f"{workload.subject} mirrors its writes, many or over a long round trip, which fills the queues in bursts. "
+            "Writes are mirrored, many or over a long round trip, which fills the queues in bursts. "
             "The value is one for the cluster: the same on every node."
             if workload is not None and wanted
             else "Whether that ever happens here is unknown without a declared workload."

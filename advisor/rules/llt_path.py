@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from advisor.facts.llt import LltLink
 
 DATAGRAMS = ("udp", "udp6")
+_SAME: Mapping[str, Transport] = {"tcp": "tcp", "rdma": "rdma"}
+_PAST_SOCKETS = {"ether": "Ethernet", "rdma": "RDMA"}
 
 
 def private_links(facts: Facts, *types: str) -> tuple[LltLink, ...]:
@@ -48,10 +51,12 @@ def stays_local(facts: Facts) -> str | None:
     return name if name in (SINGLE_NODE, SHARED_DISK) else None
 
 
-def over_ethernet(facts: Facts) -> bool:
-    """Whether writes cross LLT by Ethernet frames alone: no socket, so no socket buffer, has a part in them."""
-    private = private_links(facts)
-    return bool(private) and all(one.type == "ether" for one in private) and not stays_local(facts)
+def past_sockets(facts: Facts) -> str | None:
+    """``Ethernet`` or ``RDMA`` where writes cross LLT by it alone: no socket, so no socket buffer, has a part in
+    them."""
+    types = {one.type for one in private_links(facts)}
+    words = " and ".join(_PAST_SOCKETS[one] for one in sorted(types & _PAST_SOCKETS.keys()))
+    return words if words and types <= _PAST_SOCKETS.keys() and not stays_local(facts) else None
 
 
 def contradicts_seen(facts: Facts, workload: DeclaredWorkload | None) -> str | None:
@@ -82,9 +87,9 @@ def as_seen(facts: Facts, workload: DeclaredWorkload | None) -> DeclaredWorkload
         transport: Transport | None = None if facts.network_storage else "local"
         return msgspec.structs.replace(workload, replication="none", transport=transport)
     if workload.is_replicated and (workload.transport is None or _is_mirrored(facts)):
-        # What all of LLT's private links run over; None where that is neither TCP nor UDP, or both.
+        # What all of LLT's private links run over; None where that is none of the three, or several.
         over: set[Transport | None] = {
-            "udp" if one.type in DATAGRAMS else "tcp" if one.type == "tcp" else None for one in private_links(facts)
+            "udp" if one.type in DATAGRAMS else _SAME.get(one.type) for one in private_links(facts)
         }
         return msgspec.structs.replace(
             workload, transport=(next(iter(over)) if len(over) == 1 else None) or workload.transport

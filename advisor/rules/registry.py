@@ -46,7 +46,7 @@ _SUBJECTS: Mapping[str, Callable[[Facts], object]] = {
     ),
     "drive_caches": lambda facts: facts.disks,
     "ebs": lambda facts: facts.host.cloud or _has_ebs_model(facts),
-    "ebs_purchase": lambda facts: facts.purchases,
+    "ebs_purchase": lambda facts: facts.purchases or facts.bursting,
     "ebs_quotas": _has_ebs_model,
     "iris": lambda facts: facts.iris,
     "iris_memory": lambda facts: facts.iris,

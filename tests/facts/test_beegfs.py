@@ -7,14 +7,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from advisor.facts.beegfs import Beegfs, entry_command
+from advisor.facts.beegfs import Beegfs, entry_command, new_entry_command
 from advisor.facts.beegfs_text import EntryInfo, parse_beegfs_conf, parse_entry_info, parse_interfaces_file, size_bytes
 from advisor.facts.host_facts import Facts, scan
 from advisor.facts.services import show_command
 from advisor.facts.subnets import RULES, SharedSubnet, SubnetLink, parse_source_rules
 from advisor.host import Host
+from advisor.rules.registry import judge
 from advisor.snapshot.archive import capture_host, open_snapshot, save_snapshot
-from tests import beegfs_server
+from tests import beegfs_client, beegfs_server
 from tests.beegfs_server import CPUS, server, tree
 from tests.cases import read_cases
 from tests.facts.storage import Tree
@@ -185,6 +186,17 @@ def test_entry_information_of_both_tools() -> None:
 def test_the_stripe_pattern_of_a_mounted_file_system() -> None:
     (one,) = beegfs(server(pattern=("2M", 3))).patterns
     assert (one.mountpoint, one.entry) == ("/mnt/beegfs", EntryInfo("RAID0", 2 << 20, 3))
+
+
+def test_release_8_has_another_tool() -> None:
+    made = beegfs_client.tree(pattern=None)
+    made.answer(new_entry_command("/mnt/beegfs"), beegfs_server.ENTRY.format(chunk="512K", count=4))
+    seen = scan(made.host())
+    assert (beegfs(seen).tool, beegfs(seen).patterns[0].entry) == ("beegfs", EntryInfo("RAID0", 512 << 10, 4))
+    [one] = [finding for finding in judge(seen, None) if finding.id == "beegfs.client-stripes"]
+    assert "beegfs entry set --num-targets=3" in str(one.fix)
+    bare = scan(beegfs_client.tree(pattern=None).host())
+    assert [one.fact for one in bare.unknown if "pattern" in one.fact] == ["beegfs./mnt/beegfs.pattern"]
 
 
 def test_a_tool_that_fails_tells_no_pattern() -> None:

@@ -207,8 +207,10 @@ def test_what_was_seen_outranks_what_is_declared(workload: str | None, host: dic
     ],
 )
 def test_reads_do_not_cross_and_a_round_trip_alone_is_no_reason(workload: str, fits: str, tmp_path: Path) -> None:
+    """But where the mirror is seen, a long round trip is the configuration that the white paper names it for."""
     assert of(tmp_path, workload, OPEN, LLT).fits == fits
-    assert of(tmp_path / "mirrored", workload, cluster(disks=MIRRORED, **DEFAULT), LLT).fits == fits
+    seen = "yes" if fits == "perhaps" else fits
+    assert of(tmp_path / "mirrored", workload, cluster(disks=MIRRORED, **DEFAULT), LLT).fits == seen
 
 
 @pytest.mark.parametrize("rtt", ["1.16ms", "300us", "8ms"])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from advisor.facts.iris import Iris, IrisPlace
-from advisor.facts.purchase import PurchasedFigures
+from advisor.facts.purchase import BurstingVolume, PurchasedFigures
 from advisor.limits.instances import find_instance
 from advisor.rules.ebs import _SHARED_LINK
 from advisor.rules.finding import Finding
@@ -46,7 +46,11 @@ def purchases(mb_per_s: float) -> tuple[PurchasedFigures, ...]:
     return (PurchasedFigures("MB/s", mb_per_s, 7_500, "r5b.24xlarge", share, NAMES),)
 
 
-DATA = read_cases(__file__, disk, on_cloud, ordered, purchases, volume, INSTANCE=INSTANCE, VOLUMES=VOLUMES)
+def bursting(*figures: Any) -> BurstingVolume:
+    return BurstingVolume(*figures)
+
+
+DATA = read_cases(__file__, bursting, disk, on_cloud, ordered, purchases, volume, INSTANCE=INSTANCE, VOLUMES=VOLUMES)
 
 CASES: Table = joined(
     DATA["CASES"],

@@ -411,6 +411,7 @@ def wanted_programs() -> Names:
         "xfs_info",
         "dumpe2fs",
         "beegfs-ctl",
+        "beegfs",
         "stat",
         *VXTUNEFS,
         *FSTYP,
