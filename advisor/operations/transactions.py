@@ -16,10 +16,11 @@ from advisor.planning.records import Plan, refuse_warnings
 from advisor.profiles.profile import load, profile_paths
 from advisor.profiles.requested import is_file_word
 from advisor.profiles.single_values import is_value_word
+from advisor.shell.plain_script import plain_script
 from advisor.shell.rollback_script import rollback_script, self_contained_script
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Record, Store
-from advisor.transaction.layers import data_of, preview_replaced
+from advisor.transaction.layers import data_of, is_below, preview_replaced
 from advisor.transaction.origin import origin_of
 from advisor.transaction.reachability import gate_for
 from advisor.transaction.requests import active_by_name, refuse_while_one_waits
@@ -135,7 +136,10 @@ def script_for(host: Host, name: str | None, settings: Mapping[str, str], store:
         made = plan_profiles(host, (name,), settings, store=kept)
         if made.is_empty:
             raise RefusedError(f"{name} would change nothing here: there is nothing to roll back")
-        return rollback_script(made, origin_of(host))
+        origin = origin_of(host)
+        subject = f"{', '.join(made.profiles)}, applied as it would be now"
+        plain = plain_script(made, {}, subject=subject, fingerprint=made.fingerprint, origin=origin)
+        return plain or rollback_script(made, origin)
     if name is None:
         active = [record for record in kept.read_records() if record.is_active]
         if not active:
@@ -144,7 +148,16 @@ def script_for(host: Host, name: str | None, settings: Mapping[str, str], store:
     else:
         record = _record_or_profile(kept, name)
     directory = str(kept.script_path(record.id).parent.absolute())
-    data = data_of(record, kept.read_records(), directory=directory)
+    records = kept.read_records()
+    if not record.is_unfinished and not is_below(record, records):
+        subject = f"transaction {record.id}: {', '.join(record.plan.profiles)}"
+        plain = plain_script(
+            *(record.plan, record.side_effects_after),
+            subject=subject, fingerprint=record.fingerprint, origin=record.origin, directory=directory,
+        )  # fmt: skip
+        if plain is not None:
+            return plain
+    data = data_of(record, records, directory=directory)
     return self_contained_script(data, record.plan.profiles, record.fingerprint)
 
 

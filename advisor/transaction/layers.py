@@ -185,6 +185,11 @@ def _set_otherwise(plan: Plan, upper: Record) -> dict[str, str]:
     return {name: theirs[name].after for name in own if name in theirs and theirs[name].after != own[name]}
 
 
+def is_below(record: Record, records: Iterable[Record]) -> bool:
+    """Whether an upper layer shares something with this transaction."""
+    return bool(_sharing_ids(record, active_above(record, records)))
+
+
 def _sharing_ids(record: Record, later: Iterable[Record]) -> set[str]:
     """Ids of the upper layers that share a value, a file or a side effect with this transaction."""
     sharing = {upper.id for upper in later if touched_items(record) & touched_items(upper)}
