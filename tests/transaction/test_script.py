@@ -23,6 +23,12 @@ from tests.trees import listing
 
 SHELLS = [shell for shell in (["dash"], ["busybox", "sh"], ["bash", "--posix"]) if shutil.which(shell[0])]
 
+OTHERS = [
+    shell
+    for shell in (["mksh"], ["lksh"], ["ksh"], ["yash"], ["posh"], ["zsh", "--emulate", "sh"])
+    if shutil.which(shell[0])
+]
+
 
 def run_script(
     script: Path, where: Path, *options: str, shell: list[str] = SHELLS[0]
@@ -49,7 +55,7 @@ def reload_stand_in(where: Path) -> None:
     subprocess.run([where / "bin/systemctl", "daemon-reload"], check=True)
 
 
-@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+@pytest.mark.parametrize("shell", [*SHELLS, *OTHERS], ids=lambda shell: shell[0])
 def test_the_script_leaves_every_byte_as_it_was_and_is_safe_to_run_twice(tmp_path: Path, shell: list[str]) -> None:
     build(tmp_path)
     before = listing(tmp_path / "root")
