@@ -224,7 +224,7 @@ def _ids_like(host: Host, identity: str, facts: Facts) -> Iterable[str]:
 def _read_journals(store: Store) -> tuple[Record, ...] | None:
     """Every transaction; None where only root may read them."""
     try:
-        return store.read_records()
+        return store.read_records(with_closed=False)
     except PermissionDeniedError:
         return None
 

@@ -193,7 +193,7 @@ def _refuse_other_places(host: Host, plan: Plan, store: Store) -> None:
     """An id can be no layer on one of the same name in another namespace, nor one of what could not be restored,
     nor any on those of another machine. Raises RefusedError."""
     own = {one.tunable for one in (*plan.changes, *plan.claims)} | {file.path for file in plan.files}
-    for record in store.readable_records():
+    for record in store.open_records():
         if record.is_active or record.is_unfinished:
             place = find_elsewhere(host, record.id, record.plan, record.origin)
             shared = sorted(own & touched_items(record))
@@ -214,7 +214,7 @@ def _refuse_other_devices(host: Host, plan: Plan, store: Store) -> None:
     if not any(places.values()):
         return
     irqs = {place: name for name, place in places.items() if name.startswith("irq:") and isinstance(place, str)}
-    for record in store.readable_records():
+    for record in store.open_records():
         for name, change in values_of(record).items() if record.is_active else ():
             own = irqs.get(place) if isinstance(place := _find_device(host, change.probe), str) else None
             if own is not None and own != name:
@@ -234,7 +234,7 @@ def _refuse_other_links(host: Host, plan: Plan, store: Store) -> None:
     is not found. Raises RefusedError."""
     own = {one.tunable for one in (*plan.changes, *plan.claims)} | {one.tunable for one in plan.side_effects}
     named = {mark.name for mark in plan.links}
-    for record in store.readable_records():
+    for record in store.open_records():
         if not record.is_active:
             continue
         places = {mark.name: place_of(host, mark) for mark in record.plan.links if mark.name in named}

@@ -63,14 +63,14 @@ def settle_claims(store: Store, record: Record) -> Record:
 
     Not before: until then its rollback restores what it found.
     """
-    plan = claim_owned(record, store.readable_records())
+    plan = claim_owned(record, store.open_records())
     if plan is None:
         return record
     try:
         with store.reopen_journal(record.id) as journal:
             journal.write_entry(Applied(time.time(), record.side_effects_after, plan))
         record = store.find_record(record.id)
-        store.write_script(record.id, data_of(record, store.readable_records()))
+        store.write_script(record.id, data_of(record, store.open_records()))
     except OSError:
         # Its rollback then restores what it found, as for another profile.
         return store.find_record(record.id)

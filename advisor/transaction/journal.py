@@ -35,6 +35,7 @@ from advisor.planning.records import NOWHERE, Origin, Plan
 from advisor.shell.rollback_script import script_text
 from advisor.shell.state_table import (
     ACTIVE,
+    CLOSED,
     CUT_OFF,
     FAILED,
     LENGTH,
@@ -630,6 +631,7 @@ class Store:
 
     def __init__(self, directory: str | None = None) -> None:
         self.directory = Path(directory or named_directory() or STATE_DIRECTORY)
+        self._closed: set[str] = set()
 
     @property
     def _transactions(self) -> Path:
@@ -713,7 +715,7 @@ class Store:
             making.mkdir(mode=0o700)
             if data is not None:
                 put_file(str(making / SCRIPT_DATA), data, mode=0o600, uid=0, gid=0)
-                put_file(str(making / "rollback.sh"), script_text().encode(), mode=0o700, uid=0, gid=0)
+                self._put_script(making / "rollback.sh", self._transactions / f"{last:04d}" / "rollback.sh")
             first = Begun(plan, origin.boot_id, time.time(), version, forced, origin.hardware)
             items = len(plan.changes) + len(plan.side_effects) + len(plan.files)
             reserve_space(making, needed_bytes(len(encode_entry(first)), len(data or b""), items))
@@ -727,6 +729,16 @@ class Store:
                 self._discard_directory(directory)
             raise self._unwritable_error(error) from error
         return journal
+
+    @staticmethod
+    def _put_script(place: Path, earlier: Path) -> None:
+        """The rollback script; one file for all transactions of this version that follow each other."""
+        script = script_text().encode()
+        with contextlib.suppress(OSError):
+            if earlier.stat().st_uid in (0, os.geteuid()) and earlier.read_bytes() == script:
+                os.link(earlier, place, follow_symlinks=False)
+                return
+        put_file(str(place), script, mode=0o700, uid=0, gid=0)
 
     @staticmethod
     def _discard_directory(directory: Path) -> None:
@@ -748,7 +760,7 @@ class Store:
     def remove_leftovers(self, *, is_live: bool) -> None:
         """Remove what a kill has left of closed transactions; the caller holds the lock."""
         open_ones: set[str] = set()
-        for record in self.readable_records():
+        for record in self.open_records():
             watchdog = self.watchdog_of(record.id)
             standing = watchdog.read_state()
             if standing.open is not None or standing.outcome is not None:
@@ -757,19 +769,27 @@ class Store:
             keeps_script = record.is_active
             if watchdog.has_files(with_script=not keeps_script):
                 ignore_errors(lambda one=watchdog, keeps=keeps_script: one.close_files(keeps_script=keeps))  # type: ignore[misc]
-            if record.state == "rolled-back":
-                release_space(watchdog.directory)
+            if record.state == "rolled-back" and not record.by_script:
+                self.close_for_good(record.id)
         if is_live:
             for identity in boot_units(self._unit_name("")):
                 if identity not in open_ones:
                     ignore_errors(self.watchdog_of(identity).remove_boot_unit)
+
+    def close_for_good(self, identity: str) -> None:
+        """Mark a transaction that is rolled back as a whole, and has no files of a running one."""
+        directory = self._transactions / identity
+        release_space(directory)
+        ignore_errors(lambda: put_file(str(directory / CLOSED), b"", mode=0o600, uid=os.geteuid(), gid=os.getegid()))
 
     def reopen_journal(self, identity: str, *, may_fail: bool = False) -> Journal:
         """The journal to go on with. A last line that a power cut tore goes first: an entry behind it would join it.
 
         Raises OSError where it cannot be written; with ``may_fail``, writing an entry does so instead.
         """
+        self._closed.discard(identity)
         try:
+            (self._transactions / identity / CLOSED).unlink(missing_ok=True)
             _mend_end(self._transactions / identity / "journal")
         except OSError:
             if not may_fail:
@@ -792,9 +812,9 @@ class Store:
     def script_path(self, identity: str) -> Path:
         return self._transactions / identity / "rollback.sh"
 
-    def read_records(self) -> tuple[Record, ...]:
+    def read_records(self, *, with_closed: bool = True) -> tuple[Record, ...]:
         """Every transaction, oldest first. Raises InvalidInputError where one is damaged, and as `survey`."""
-        records, damaged = self.survey_records()
+        records, damaged = self.survey_records(with_closed=with_closed)
         for one in damaged:
             if not one.by_script:
                 raise one.as_error
@@ -804,21 +824,29 @@ class Store:
         """Every transaction that is not damaged, oldest first. Raises as `survey`."""
         return self.survey_records()[0]
 
-    def survey_records(self) -> tuple[tuple[Record, ...], tuple[Damaged, ...]]:
-        """Every transaction, oldest first, and those whose journals are damaged.
+    def open_records(self) -> tuple[Record, ...]:
+        """As `readable_records`, without those that are known to be closed for good."""
+        return self.survey_records(with_closed=False)[0]
+
+    def survey_records(self, *, with_closed: bool = True) -> tuple[tuple[Record, ...], tuple[Damaged, ...]]:
+        """Every transaction, oldest first, and those whose journals are damaged; ``with_closed`` is False for all but
+        those that are known to be closed for good, whose journals nobody reads.
 
         Raises PermissionDeniedError where only root can read them, RefusedError where others could have written them.
         """
         try:
             for directory in (self.directory, self._transactions):
                 check_own_directory(str(directory))
-            names = sorted(
-                filter(sequence_of, os.listdir(self._transactions)), key=lambda name: (sequence_of(name), name)
-            )
+            names = os.listdir(self._transactions)
         except FileNotFoundError:
             return (), ()
         except PermissionError as error:
             raise PermissionDeniedError(f"{self.directory}: only root can read it", hint="run it as root") from error
+        if not with_closed:
+            names = [name for name in names if name not in self._closed]
+            self._closed.update(name for name in names if os.path.lexists(f"{self._transactions}/{name}/{CLOSED}"))
+            names = [name for name in names if name not in self._closed]
+        names = sorted(filter(sequence_of, names), key=lambda name: (sequence_of(name), name))
         found = [self._load_record(name) for name in names]
         records = tuple(one for one in found if isinstance(one, Record))
         return records, tuple(one for one in found if isinstance(one, Damaged))
@@ -885,8 +913,12 @@ class Store:
 
     def find_record(self, identity: str) -> Record:
         """One transaction, as `find_record` finds it. Raises UsageError, InvalidInputError where it is damaged."""
-        records, damaged = self.survey_records()
-        return find_record(records, identity, damaged)
+        try:
+            records, damaged = self.survey_records(with_closed=False)
+            return find_record(records, identity, damaged)
+        except UsageError:
+            records, damaged = self.survey_records()
+            return find_record(records, identity, damaged)
 
     def stopped_holder(self) -> int | None:
         """The number of a process that holds the store and is stopped; None where none does."""
@@ -898,4 +930,4 @@ class Store:
 
     def find_waiting(self) -> Record | None:
         """The transaction that awaits confirmation."""
-        return find_waiting(self.readable_records())
+        return find_waiting(self.open_records())

@@ -12,7 +12,7 @@ def active_by_name(store: Store, names: Sequence[str]) -> tuple[str, ...]:
     """Ids of the active transactions that ids or names of profiles mean, the oldest first. Raises UsageError."""
     if not names:
         return ()
-    in_force = [record for record in store.read_records() if record.is_active]
+    in_force = [record for record in store.open_records() if record.is_active]
     found: set[str] = set()
     for name in names:
         meant = {
@@ -31,7 +31,7 @@ def refuse_while_one_waits(store: Store) -> None:
 
     So it does for a damaged transaction, as it is unknown what that has set.
     """
-    records, damaged = store.survey_records()
+    records, damaged = store.survey_records(with_closed=False)
     broken = next((one for one in damaged if not one.by_script), None)
     if broken is not None:
         raise RefusedError(broken.message, hint=broken.hint)

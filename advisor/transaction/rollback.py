@@ -111,7 +111,7 @@ def roll_back(
     place = find_elsewhere(host, record.id, record.plan, record.origin, any_host=any_host)
     if place is not None:
         raise place.as_error(record.id)
-    surveyed, damaged = store.survey_records()
+    surveyed, damaged = store.survey_records(with_closed=False)
     records = tuple(one for one in surveyed if one.id not in unrecorded)
     _refuse_under_damaged(record, damaged)
     taken = plan_layer_rollback(host, record, records, force=force)
@@ -269,7 +269,7 @@ def _hand_over(store: Store, own: Record, journal: Journal, taken: LayerRollback
             without = (*(one for one in upper.without if one != own.id), own.id)
             with store.reopen_journal(upper.id) as theirs:
                 theirs.write_entry(Applied(time.time(), upper.side_effects_after, upper.plan, without))
-        records = [one for one in store.readable_records() if one.id != own.id]
+        records = [one for one in store.open_records() if one.id != own.id]
         for upper in taken.upper:
             store.write_script(upper.id, data_of(store.find_record(upper.id), records))
         cut_off = msgspec.structs.replace(own.plan, side_effects=taken.cut_off.side_effects)
@@ -288,7 +288,7 @@ def write_scripts(store: Store, changed: Record) -> None:
 
     A script that cannot be written stays safe: it skips what it finds set by another transaction.
     """
-    records, damaged = store.survey_records()
+    records, damaged = store.survey_records(with_closed=False)
     for record in records:
         is_known = record.is_active and not damaged_above(record, damaged)
         if is_known and record.id != changed.id and touched_items(changed) & touched_items(record):
@@ -315,10 +315,10 @@ def recover_unfinished(
     off once the new transaction was kept is finished. What a kill has left of a closed one is removed.
     """
     # Journal what rollback scripts have rolled back; the caller holds the lock.
-    for record in store.readable_records():
+    for record in store.open_records():
         if record.by_script:
             _take_down_note(host, record, store)
-    unfinished = [record for record in store.readable_records() if record.is_unfinished or record.by_watchdog]
+    unfinished = [record for record in store.open_records() if record.is_unfinished or record.by_watchdog]
     done: list[tuple[Record, tuple[ItemOutcome, ...]]] = []
     for record in reversed(unfinished):
         place = find_elsewhere(host, record.id, record.plan, record.origin, any_host=any_host)
@@ -358,7 +358,7 @@ def finish_switches(
 
     The oldest first: what only such transactions hold is then restored at once, and not from layer to layer.
     """
-    records = store.readable_records()
+    records = store.open_records()
     replaced = {one for record in records if record.state == "applied" for one in record.plan.instead_of}
     out = [record for record in records if record.id in replaced and record.is_active]
     return tuple((record, roll_back(host, store.find_record(record.id), store, warn=warn)) for record in out)

@@ -8,6 +8,7 @@ import msgspec
 
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
+from advisor.host.numbers import is_count
 from advisor.host.signals import interruptible
 from advisor.host.trusted_files import named_directory
 from advisor.importers.conflicts import writers_beside
@@ -131,7 +132,9 @@ def rollback_transactions(
         )
     kept = store or Store()
     # A damaged transaction is rolled back by its script alone: only the others can be asked for.
-    if not identity and not (kept.read_records() if everything else kept.readable_records() or kept.read_records()):
+    if not identity and not (
+        (kept.read_records(with_closed=False) if everything else kept.open_records()) or kept.read_records()
+    ):
         named = named_directory()
         raise RefusedError(
             "nothing to roll back: there is no transaction",
@@ -142,7 +145,7 @@ def rollback_transactions(
     with kept.hold_lock(may_be_read_only=True, stopped_for=STOPPED_SECONDS), interruptible():
         permit()
         done = list(recover_unfinished(host, kept, warn, any_host=any_host))
-        bottom = bottom_of(kept.readable_records()) if everything else None
+        bottom = bottom_of(kept.open_records()) if everything else None
         recovered = {one.id for one, _ in done}
         for record in _choose_records(kept, identity, everything=everything, force=force, recovered=recovered):
             place = find_elsewhere(host, record.id, record.plan, record.origin, any_host=any_host)
@@ -163,7 +166,9 @@ def _choose_records(
     store: Store, identity: str | None, *, everything: bool, force: bool, recovered: Collection[str]
 ) -> tuple[Record, ...]:
     if identity:
-        named = [record for record in store.readable_records() if identity in record.plan.profiles]
+        named = [record for record in store.open_records() if identity in record.plan.profiles]
+        if not named and not is_count(identity):
+            named = [record for record in store.readable_records() if identity in record.plan.profiles]
         if named and not any(record.is_active for record in named):
             if recovered:
                 return ()
@@ -176,7 +181,7 @@ def _choose_records(
         raise RefusedError(f"nothing to roll back: {record.id} is already rolled back")
     in_force = [
         record
-        for record in reversed(store.readable_records())
+        for record in reversed(store.open_records())
         if record.is_active or (force and record.state in ("kept-external", "unfinished"))
     ]
     if everything:

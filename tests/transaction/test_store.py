@@ -12,6 +12,7 @@ from advisor.errors import InvalidInputError, RefusedError, UsageError
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import MAX_JOURNAL_BYTES, Record, Store
 from advisor.transaction.rollback import recover_unfinished, roll_back
+from advisor.transaction.status import rollback_transactions
 from tests.transaction.system import apply_locked, build, plan_of, store_of
 from tests.trees import listing
 
@@ -150,3 +151,24 @@ def test_a_line_end_that_is_missing_comes_back(record: Record, tmp_path: Path) -
         roll_back(host, after, store)
     assert [one.state for one in store.read_records()] == ["rolled-back"]
     assert all(line[8:9] == b" " for line in journal.read_bytes().splitlines())
+
+
+def test_nobody_reads_the_journals_of_what_is_closed_for_good(tmp_path: Path) -> None:
+    host, store = build(tmp_path), store_of(tmp_path)
+    for _ in range(2):
+        apply_locked(host, plan_of(host), store)
+        with store.hold_lock():
+            recover_unfinished(host, store)
+        rollback_transactions(host, None, everything=False, force=False, store=store)
+    first, second = (store.script_path(name) for name in ("0001", "0002"))
+    assert first.samefile(second), "one text for all"
+    first.with_name("journal").write_bytes(b"no journal\n")
+    assert [one.id for one in store.open_records()] == ["0002"]
+    record = apply_locked(host, plan_of(host), store)
+    (outcomes,) = [
+        done for _, done in rollback_transactions(host, record.id, everything=False, force=False, store=store)
+    ]
+    assert all(one.is_back for one in outcomes)
+    assert [one.id for one in store.survey_records()[1]] == ["0001"]
+    with pytest.raises(RefusedError):
+        rollback_transactions(host, "2", everything=False, force=False, store=store)

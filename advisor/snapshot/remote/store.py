@@ -38,7 +38,7 @@ class CapturedStore(Store):
         super().__init__(directory)
         self._host = host
 
-    def read_records(self) -> tuple[Record, ...]:
+    def read_records(self, *, with_closed: bool = True) -> tuple[Record, ...]:
         """Every transaction, oldest first, as it stood when the capture was made."""
         place = f"{self.directory}/transactions"
         names = self._host.listdir(place)
