@@ -163,7 +163,7 @@ def check_preconditions(host: Host, plan: Plan) -> None:
     machine = host.read("/etc/machine-id")
     if plan.machine_id is not None and machine != plan.machine_id:
         raise RefusedError("the plan was made for another host (its machine-id differs)")
-    if (plan.namespace or {}).items() - private_namespaces(host).items():
+    if host.is_live and (plan.namespace or {}).items() - private_namespaces(host).items():
         raise RefusedError("the plan was made in another network or IPC namespace", hint="plan again")
     for why in foreign_links(host, plan.links).values():
         raise RefusedError(f"changed since the plan was made: {why}", hint="plan again")

@@ -26,12 +26,13 @@ from pathlib import Path
 import msgspec
 
 from advisor.errors import AdvisorError
-from advisor.host.machine import tree_host
+from advisor.host.machine import live_host, tree_host
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import PlanTarget
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
+from advisor.transaction.origin import private_namespaces
 from advisor.transaction.rollback import roll_back
 from tests.transaction.system import bare_facts
 
@@ -143,7 +144,7 @@ def run_plan(wanted: Mapping[str, str], where: Path, tree: Tree, before: dict[st
         for place, (key, value) in enumerate(wanted.items())
     )
     seen = observe_targets(host, targets, {})
-    plan = make_plan(("test",), targets, (), seen, _FACTS, runtime_only=True)
+    plan = make_plan(("test",), targets, (), seen, _FACTS, runtime_only=True, private=private_namespaces(live_host()))
     if plan.is_empty or plan.blocking:
         return REFUSED
     is_applied = False

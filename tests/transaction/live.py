@@ -20,6 +20,7 @@ from advisor.planning.observations import observe_targets
 from advisor.planning.records import Plan, PlanTarget
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
+from advisor.transaction.origin import private_namespaces
 from advisor.transaction.status import confirm_switch, rollback_transactions
 from advisor.transaction.trial import run_trial
 
@@ -34,7 +35,8 @@ def made_plan(pairs: list[tuple[str, str]]) -> Plan:
     )
     neighbours = read_neighbours(host, (tunable for tunable, _ in pairs), facts.links)
     seen = observe_targets(host, targets, {})
-    return make_plan(("test",), targets, (), seen, facts, runtime_only=True, neighbours=neighbours)
+    private = private_namespaces(host)
+    return make_plan(("test",), targets, (), seen, facts, runtime_only=True, neighbours=neighbours, private=private)
 
 
 def refuse() -> None:
