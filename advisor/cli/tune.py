@@ -28,7 +28,7 @@ from advisor.cli.scan import Json
 
 if TYPE_CHECKING:
     from advisor.proof.command_runner import CommandProcess
-    from advisor.proof.tuning_load import PatternLoad
+    from advisor.proof.tuning_load import RaceLoad
 
 
 def tune(
@@ -114,7 +114,7 @@ def tune(
     from advisor.proof.tuning import TuneOptions
     from advisor.report.tuning import tuned_text
 
-    own: CommandProcess | PatternLoad | None
+    own: CommandProcess | RaceLoad | None
     if resume is not None:
         given = {
             "--candidates": candidates,

@@ -28,7 +28,7 @@ from advisor.proof.command_runner import CommandProcess
 from advisor.proof.session_runner import ProgressEvent, Settings
 from advisor.proof.tuning import TuneOptions
 from advisor.proof.tuning_arms import Candidates, Offer
-from advisor.proof.tuning_load import CommandLoad, PatternLoad, RaceLoad, pattern_metric
+from advisor.proof.tuning_load import RaceLoad, pattern_metric
 from advisor.proof.tuning_records import LeftOutCandidate, Tuned, TunePattern, TuneSession
 from advisor.proof.workload_file import is_workload_path
 from advisor.recommend.fixes import make_fix
@@ -127,7 +127,7 @@ def name_recorded(session: TuneSession) -> Candidates:
     return Candidates(tuple(found))
 
 
-def choose_pattern(workload: str, chosen: Settings) -> PatternLoad:
+def choose_pattern(workload: str, chosen: Settings) -> RaceLoad:
     """Return a pattern of fio as the load of a search: a workload's name or file, on the target of ``chosen``, of which
     the length of a run, the size of the file and the byte budget count. Raises UsageError, InvalidInputError,
     RefusedError."""
@@ -141,14 +141,14 @@ def choose_pattern(workload: str, chosen: Settings) -> PatternLoad:
         scratch_bytes=chosen.scratch_bytes,
         byte_budget=chosen.byte_budget,
     )
-    return PatternLoad(live_host(), pattern)
+    return RaceLoad(live_host(), pattern=pattern)
 
 
-def repeat_load(session: TuneSession, environment: Sequence[str] = ()) -> CommandProcess | PatternLoad:
+def repeat_load(session: TuneSession, environment: Sequence[str] = ()) -> CommandProcess | RaceLoad:
     """Return the load of a recorded search, ready to run. Of a command, ``environment`` holds values for the names that
     it sets, which are not recorded; those that are missing are taken from here. Raises UsageError."""
     if session.pattern is not None:
-        return PatternLoad(live_host(), session.pattern)
+        return RaceLoad(live_host(), pattern=session.pattern)
     own = session.command
     assert own is not None, "a search has a command or a pattern"
     if own.user is not None:
@@ -165,7 +165,7 @@ def read_search(identity: str) -> TuneSession:
 
 def tune_command(
     candidates: Candidates,
-    load: CommandProcess | PatternLoad,
+    load: CommandProcess | RaceLoad,
     options: TuneOptions,
     *,
     resumed: TuneSession | None = None,
@@ -181,7 +181,7 @@ def tune_command(
     """
     need_root()
     host, store = live_host(), Store()
-    raced: RaceLoad = CommandLoad(load) if isinstance(load, CommandProcess) else load
+    raced = RaceLoad(host, process=load) if isinstance(load, CommandProcess) else load
     found = tuning.tune(host, candidates, raced, options, resumed=resumed, progress=progress, say=say)
     if found.session.keep_if_gain:
         found = keep_winner(host, found, candidates, say=say)

@@ -21,7 +21,7 @@ from advisor.proof.result_store import results_directory
 from advisor.proof.session_runner import silent
 from advisor.proof.tuning import TuneOptions, load_session, tune
 from advisor.proof.tuning_arms import CandidateSwitch, RaceArm, group_plans, plan_offers
-from advisor.proof.tuning_load import CommandLoad, PatternLoad, pattern_metric
+from advisor.proof.tuning_load import RaceLoad, pattern_metric
 from advisor.proof.tuning_records import TunePattern
 from advisor.report.tuning import tuned_text
 from advisor.transaction.journal import Store
@@ -47,7 +47,7 @@ TREE = {
 
 
 TRUE = known(choose_command("true", ["time"]))
-LOAD = CommandLoad(TRUE)
+LOAD = RaceLoad(live_host(), process=TRUE)
 
 
 @pytest.fixture(name="host")
@@ -66,7 +66,7 @@ def test_a_pattern_races_only_what_its_runs_can_show(tmp_path: Path, disk: Path)
     buffers = {f"/proc/sys/net/core/{way}mem_max": "212992\n" for way in "rw"}
     host = host_of(make_tree(tmp_path / "tree", {**TREE, **buffers}))
     workload = "infoscale.4k-rand-r100"
-    load = PatternLoad(live_host(), TunePattern(workload, str(disk), pattern_metric(workload)))
+    load = RaceLoad(live_host(), pattern=TunePattern(workload, str(disk), pattern_metric(workload)))
     words = ("sysctl:vm.swappiness=10", "sysctl:net.core.rmem_max=8388608", "block:sda:read_ahead_kb=4096")
     named = name_candidates(words, host)
     _, by_command = plan_offers(host, named.offers, scan(host), Store(str(tmp_path / "state")), LOAD)
@@ -196,7 +196,7 @@ def test_a_confirmed_winner_is_kept_as_a_transaction_of_its_own(
     named = name_candidates(["sysctl:vm.swappiness=10", "sysctl:vm.swappiness=20"], host)
     said: list[str] = []
     options = TuneOptions(budget_seconds=600, seed=1, keep_if_gain=True)
-    found = tune(host, named, CommandLoad(command), options, progress=silent, say=said.append, store=store)
+    found = tune(host, named, RaceLoad(host, process=command), options, progress=silent, say=said.append, store=store)
     assert (found.verdict, found.winner.name if found.winner else None) == ("gain", "sysctl:vm.swappiness=10")
     # nothing is kept by the search itself
     assert live.read_text().strip() == "60"
@@ -232,12 +232,19 @@ def test_a_confirmation_that_was_started_twice_is_indicative_and_not_kept(
     named = name_candidates(["sysctl:vm.swappiness=10", "sysctl:vm.swappiness=20"], host)
     options = TuneOptions(budget_seconds=600, seed=1, keep_if_gain=True)
     with pytest.raises(StoppedError, match="stopped by SIGTERM"):
-        tune(host, named, CommandLoad(command), options, progress=silent, say=lambda _: None, store=store)
+        tune(host, named, RaceLoad(host, process=command), options, progress=silent, say=lambda _: None, store=store)
     # nobody sees the figures of the first
     assert not list(results_directory().glob("*"))
     (session,) = (load_session(store, one.stem) for one in (state / "searches").glob("*.json"))
     found = tune(
-        host, named, CommandLoad(command), options, resumed=session, progress=silent, say=lambda _: None, store=store
+        host,
+        named,
+        RaceLoad(host, process=command),
+        options,
+        resumed=session,
+        progress=silent,
+        say=lambda _: None,
+        store=store,
     )
     assert (found.verdict, found.is_gain) == ("indicative", False)
     assert "the confirmation was started 2 times; the level holds for one" in found.reasons
