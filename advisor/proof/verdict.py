@@ -78,6 +78,9 @@ HOLD_RUNS = 3
 HOLD_ERRORS = 3.0
 """How many standard errors a drift of a held arm must exceed, besides the margin."""
 MAX_NEEDED_PAIRS = 10_000
+HOPELESS = 6
+"""A guardrail that needs so many times the pairs of a session is decided in less than a fifth of sessions: none goes on
+for it."""
 
 
 class PairedSample(msgspec.Struct, frozen=True):
@@ -297,8 +300,8 @@ def _bound_pairs(pairs: int) -> int | None:
 
 def is_settled(session: Session) -> bool:
     """Whether a look may end the session: every claim is a gain or a loss already, and where one is a gain every
-    guardrail is kept or broken, the control can be judged, the gain exceeds it, and contamination does not lean to arm
-    B."""
+    guardrail is kept or broken (or needs far more pairs than there will be), the control can be judged, the gain exceeds
+    it, and contamination does not lean to arm B."""
     verdicts = [summary.verdict for summary in judge_claims(session)]
     if not all(verdict in ("gain", "loss") for verdict in verdicts):
         return False
@@ -309,7 +312,9 @@ def is_settled(session: Session) -> bool:
         return False
     control = _judge_control(session)
     is_judged = control is None or control.pairs >= MINIMUM_PAIRS
-    is_decided = is_judged and all(one.status != "undecided" for one in judge_guardrails(session))
+    most = HOPELESS * session.schedule.pairs
+    open_ones = [one for one in judge_guardrails(session) if one.status == "undecided"]
+    is_decided = is_judged and not any(one.pairs and (one.needed_pairs or 0) <= most for one in open_ones)
     return is_decided and exceeds_control(session)
 
 
@@ -337,7 +342,9 @@ def _guardrail_summary(session: Session, guardrail: Guardrail, metric: Metric, p
         data.effects, guardrail.limit, level, POCOCK.get(len(session.schedule.looks), session.schedule.alpha)
     )
     verdict: Verdict | None = "loss" if status == "broken" else None
-    return msgspec.structs.replace(found, limit=guardrail.limit, verdict=verdict, status=status)
+    sigma = robust_spread(data.effects) if status == "undecided" else None
+    needed = None if sigma is None else needed_pairs(sigma, guardrail.limit, 2 * level)
+    return msgspec.structs.replace(found, limit=guardrail.limit, verdict=verdict, status=status, needed_pairs=needed)
 
 
 def cost_of(guardrails: Sequence[Summary]) -> Cost:
@@ -753,6 +760,12 @@ def _list_notes(
     if left:
         pairs = "1 contaminated pair is" if left == 1 else f"{left} contaminated pairs are"
         notes.append(f"{pairs} included: there was no room to repeat {'it' if left == 1 else 'them'}")
+    for item in guardrails:
+        if item.status == "undecided" and (item.needed_pairs or 0) > HOPELESS * session.schedule.pairs:
+            notes.append(
+                f"whether {item.metric} of {item.name} stays within {item.limit:.0%} takes about {item.needed_pairs}"
+                " pairs to say: the session did not go on for it"
+            )
     costs = [f"{item.metric} of {item.name} {(item.ratio or 1) - 1:+.0%}" for item in guardrails if item.verdict]
     if costs or tendency == "gain-with-cost":
         of = "false difference" if session.self_test else "cost"
