@@ -373,14 +373,14 @@ def test_a_gain_must_stand_with_the_repeated_pairs_counted_too() -> None:
     assert proof.workloads[0].pairs == 16
 
 
-@pytest.mark.parametrize(("scatter", "goes_on"), [(0.02, False), (0.12, True), (0.8, False)])
-def test_a_guardrail_that_cannot_be_decided_keeps_no_session_going(scatter: float, *, goes_on: bool) -> None:
+@pytest.mark.parametrize("scatter", [0.02, 0.8])
+def test_a_guardrail_that_cannot_be_decided_keeps_no_session_going(scatter: float) -> None:
     source = random.Random(3)
 
     def of_arm(speed: float) -> RunFigures:
         return figures(speed * math.exp(source.gauss(0, 0.02)), p99_us=500 * math.exp(source.gauss(0, scatter)))
 
     found = session([pair(index, of_arm(1000), of_arm(1300)) for index in range(8)])
-    assert is_settled(found) != goes_on
+    assert is_settled(found)
     notes = [note for note in decide_session(found).notes if "the session did not go on for it" in note]
     assert len(notes) == (scatter > 0.5)
