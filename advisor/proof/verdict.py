@@ -300,8 +300,8 @@ def _bound_pairs(pairs: int) -> int | None:
 
 def is_settled(session: Session) -> bool:
     """Whether a look may end the session: every claim is a gain or a loss already, and where one is a gain every
-    guardrail is kept or broken (or needs far more pairs than there are), the control can be judged, the gain exceeds it,
-    and contamination does not lean to arm B."""
+    guardrail is kept or broken (or needs far more pairs than there are), the control can be judged, the gain exceeds
+    it, and contamination does not lean to arm B."""
     verdicts = [summary.verdict for summary in judge_claims(session)]
     if not all(verdict in ("gain", "loss") for verdict in verdicts):
         return False
