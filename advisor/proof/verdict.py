@@ -760,7 +760,7 @@ def _list_notes(
     if left:
         pairs = "1 contaminated pair is" if left == 1 else f"{left} contaminated pairs are"
         notes.append(f"{pairs} included: there was no room to repeat {'it' if left == 1 else 'them'}")
-    for item in guardrails:
+    for item in guardrails if session.ended == "settled" else ():
         if item.status == "undecided" and (item.needed_pairs or 0) > HOPELESS * session.schedule.pairs:
             notes.append(
                 f"whether {item.metric} of {item.name} stays within {item.limit:.0%} takes about {item.needed_pairs}"

@@ -42,9 +42,9 @@ def change_words(item: Summary) -> str:
 
 
 def interval_words(item: Summary) -> str:
-    """``+25 % to +32 %``; empty where it was not measured."""
+    """``+25 % to +32 %``; ``no interval`` of one pair, empty where it was not measured."""
     if item.ci95 is None:
-        return ""
+        return "" if item.ratio is None else "no interval"
     low, high = (format_percent(bound - 1) for bound in item.ci95)
     return f"{low} to {high}"
 

@@ -233,7 +233,7 @@ def _claim_words(claim: Summary, *, is_withdrawn: bool = False) -> str:
 
 
 def _effect_words(item: Summary) -> str:
-    effect = f"{change_words(item)} {metric_words(item)} ({interval_words(item) or 'one pair has no interval'})"
+    effect = f"{change_words(item)} {metric_words(item)} ({interval_words(item)})"
     return f"{effect} on {_claim_title(item)}"
 
 

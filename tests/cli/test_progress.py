@@ -197,7 +197,9 @@ def test_a_terminal_that_hangs_up_does_not_keep_the_host_from_being_restored(
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         os.write(terminal.stream.fileno(), b"x")
     toggle, subject = SpeedToggle(fake_fio, 2.0), ProofSubject("storage", (Claim(WORKLOAD),))
-    chosen = Settings(target=str(disk), mode="quick", scratch_bytes=MIB, keep=Keep(0, 0.0), seed=1, byte_budget=GIB)
+    chosen = Settings(
+        target=str(disk), mode="quick", scratch_bytes=MIB, keep=Keep(0, 0.0), seed=1, byte_budget=GIB, hold_seconds=0.1
+    )
     with redirect_stderr(terminal.stream), session_progress() as progress:
         prove(host, subject, toggle, chosen, runner=fake_fio.runner, progress=progress)
     assert toggle.in_force == "A"

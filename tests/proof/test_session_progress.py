@@ -41,7 +41,7 @@ def plan(made: Schedule) -> ProgressEvent:
 def test_the_plan_names_pairs_looks_time_and_bytes() -> None:
     assert list(plan_lines(plan(schedule(WRITE)))) == [
         "Plan: at most 24 pairs of 2 s runs, judged after 8, 16 and 24.",
-        "Time: about 4 min 14 s; repeats of contaminated pairs come on top.",
+        "Time: about 4 min 35 s; repeats of contaminated pairs come on top.",
         "Bytes: at most 7.77 GiB written (scratch file 512 MiB), limit 8 GiB.",
         "No figure is shown before the end, so that nobody stops at a lucky moment.",
     ]

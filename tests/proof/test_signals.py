@@ -35,7 +35,7 @@ kind, bin, tree, disk, saved, megabytes = sys.argv[1:]
 fio, workload = FakeFio.existing(Path(bin)), "infoscale.4k-rand-r100"
 more = dict(runner=fio.runner, progress=lambda event: print(event.stage, event.pair, flush=True))
 settings = Settings(target=disk, mode="default", scratch_bytes=int(megabytes) * MIB, keep=Keep(0, 0.0),
-                    byte_budget=1 << 40, save_to=saved)
+                    byte_budget=1 << 40, save_to=saved, hold_seconds=0.1)
 try:
     if kind == "bench":
         bench(tree_host(tree), (workload,), settings, **more)

@@ -459,11 +459,13 @@ def test_no_proof_breaks_the_page_or_reaches_the_terminal(
 
 
 def test_a_session_conducted_here_is_told_whole(fake_fio: FakeFio, host: Host, disk: Path) -> None:
-    chosen = Settings(target=str(disk), mode="quick", scratch_bytes=MIB, keep=Keep(0, 0.0), seed=7, byte_budget=GIB)
+    chosen = Settings(
+        target=str(disk), mode="quick", scratch_bytes=MIB, keep=Keep(0, 0.0), seed=7, byte_budget=GIB, hold_seconds=0.1
+    )
     subject = ProofSubject("storage", (Claim(OTHER),), guardrails=(Guardrail(OTHER, "latency_p99"),))
     proof = prove(host, subject, SpeedToggle(fake_fio, 1.4), chosen, runner=fake_fio.runner)
     said = words(proof)
     assert re.match(r"gain: \+\d\d % bandwidth \(\+\d\d % to \+\d\d %\) on 64 KiB sequential half reads", said)
     assert f"{proof.session.bytes_written:,} bytes" in said
     assert f"--target={disk} " in said
-    assert said.endswith("--quick --seed=7")
+    assert "--quick --seed=7 gain: " in said, "the verdict is the last line as well"

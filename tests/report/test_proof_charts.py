@@ -93,7 +93,7 @@ def test_the_forest_has_each_claim_guardrail_and_control_once(name: str) -> None
     proof = ALL[name]
     judged = [*proof.workloads, *proof.guardrails, *([proof.control] if proof.control else [])]
     marks = [shape for shape in draw_forest(proof).shapes if isinstance(shape, Mark)]
-    assert len(marks) == sum(item.ratio is not None for item in judged)
+    assert len(marks) == sum(item.ci95 is not None for item in judged)
     bands = [shape for shape in draw_forest(proof).shapes if isinstance(shape, Box)]
     assert len(bands) == len(proof.workloads) + len(proof.guardrails)
 
