@@ -149,8 +149,8 @@ class _Host:
         names = [path.name for path in self.paths if path.is_metadata]
         if names:
             yield (
-                f"{len(names)} metadata target{'' if len(names) == 1 else 's'} hold no file contents: their drives are "
-                "left out of the media, their PCI Express links are part of that stage"
+                f"{len(names)} metadata target{'' if len(names) == 1 else 's'} hold no file contents: their drives and "
+                "what only these lie behind are left out"
             )
 
     def _segment_words(self) -> Iterator[str]:
@@ -332,14 +332,12 @@ class _Host:
         for stage in reversed(STAGES):
             mine = [one for one in carriers if one.stage == stage]
             if mine or stage in ("media", "pcie", "network"):
-                # Metadata passes its PCI Express links, and its drives hold no file contents.
-                wanted = tuple(range(len(self.paths))) if stage == "pcie" else self.numbers
-                disks = {name for at in wanted if (node := self.paths[at].node) for name in node.disks()}
+                disks = {name for at in self.numbers if (node := self.paths[at].node) for name in node.disks()}
                 found: dict[Quantity, Most | None] = {}
                 for quantity in (*_MB, *_IOPS):
                     own = [part for part in parts[quantity] if part.stage == stage]
                     loaded = {at for part in own for at in part.loads}
-                    reached = [at for at in wanted if at in loaded]
+                    reached = [at for at in self.numbers if at in loaded]
                     found[quantity] = most(reached, own) if reached and self.numbers else None
                 members = tuple(dict.fromkeys(name for one in mine if _is_on(one, disks) for name in one.members))
                 bounding = {name for one in found.values() if one for bound in one.bounds for name in bound.members}

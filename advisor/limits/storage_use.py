@@ -122,12 +122,14 @@ def _target_names(services: Iterable[BeegfsService]) -> tuple[str, ...]:
 
 
 def _beegfs_links(services: Iterable[BeegfsService], facts: Facts) -> tuple[tuple[str, ...], bool]:
-    """The links that these services are allowed; where one is allowed all, InfiniBand before Ethernet, as BeeGFS."""
-    named: list[str] = []
+    """The links that these services use: of each the first that it is allowed and that is up, as BeeGFS takes them in
+    their order; where one is allowed all, InfiniBand before Ethernet."""
+    links, named = by_name(facts), []
     for one in services:
         if not one.interfaces:
             return _preferred_links(facts), True
-        named += one.interfaces
+        first = (name for name in one.interfaces if name not in links or is_up(links[name]))
+        named.append(next(first, one.interfaces[0]))
     return tuple(dict.fromkeys(named)), False
 
 

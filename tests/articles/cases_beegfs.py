@@ -282,7 +282,7 @@ CASES: Final[tuple[Case, ...]] = (
         ),
         says=(
             "drives and volumes 422,400 171,600",
-            "PCI Express 189,024",
+            "PCI Express 173,272",
             "links (binds) 136,633 136,633",
             "97 % of 136,633",
             "89 % of 136,633",

@@ -85,7 +85,7 @@ def test_a_metadata_server_and_links_of_services() -> None:
     found = article("meta")
     assert stage(found, "media").read_mb_s == near(38_400)
     assert stage(found, "network").members == ("ib1",)
-    assert stage(found, "pcie").read_mb_s == near(31_504)
+    assert stage(found, "pcie").read_mb_s == near(15_752)
     assert known(found.binds).lifted_mb_s == near(15_752)
     # The storage targets of a host with metadata lie behind one of its two adapters: 15,752, not 31,504.
     found = article("meta")
