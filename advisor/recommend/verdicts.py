@@ -32,7 +32,7 @@ from advisor.rules import bad_advice_files
 from advisor.rules.finding import Evidence, Finding
 from advisor.rules.remedy import SIGNS, PlanProfile, SetTunable
 from advisor.rules.rule import REGISTERED
-from advisor.rules.settings import Judged, judge_value, machine_of
+from advisor.rules.settings import Judged, find_misplaced, judge_value, machine_of
 from advisor.rules.workload import DeclaredWorkload
 from advisor.shell.quote import shell_quote
 from advisor.tunables import parse_tunable
@@ -109,11 +109,28 @@ def judge_texts(
     judge = _Judge(host, facts, _wants(facts, findings, outlooks, workload))
     judged = [judge.judge(made, later.get(place)) for place, (_, made) in enumerate(expanded)]
     notes = [made.note for _, made in expanded]
-    lines = [_noted(line, note) for line, note in zip(judge.check(judge.plan(judged)), notes, strict=True)]
+    planned = _in_order(judge.plan(judged), facts)
+    lines = [_noted(line, note) for line, note in zip(judge.check(planned), notes, strict=True)]
     words = tuple(dict.fromkeys(one.apply for one in lines if one.apply))
     prove = f"advisor prove {' '.join(map(shell_quote, words))} --target DIR" if words else None
     alike = tuple(one for text in given for one in text.alike)
     return JudgedText(tuple(lines), sum(text.passed_over for text in given), alike, words, prove)
+
+
+def _in_order(lines: list[JudgedLine], facts: Facts) -> list[JudgedLine]:
+    """The lines, of which those are harmful that do not belong together, on a host that does not show its own."""
+    wanted = {one.tunable or "": one.wanted for one in lines if one.wanted and one.verdict != "overridden"}
+    keys = {name.removeprefix("sysctl:"): value for name, value in wanted.items() if name.startswith("sysctl:")}
+    misplaced = find_misplaced(msgspec.structs.replace(facts, sysctl={**facts.sysctl, **keys}))
+    said = {
+        f"sysctl:{one.key}": f"{text}: {low.otherwise}"
+        for text, (low, high) in misplaced.items()
+        for one in (low, high)
+    }
+    return [
+        _as(one, "harmful", said[one.tunable]) if one.verdict == "unknown" and one.tunable in said else one
+        for one in lines
+    ]
 
 
 def _noted(line: JudgedLine, note: str) -> JudgedLine:

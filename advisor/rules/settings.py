@@ -274,6 +274,16 @@ def _is_misplaced(low: tuple[Setting, int], high: tuple[Setting, int], memory: i
     return number > most or (lower.is_below and number == most)
 
 
+def find_misplaced(facts: Facts) -> dict[str, tuple[Setting, Setting]]:
+    """Return the limits that exceed another which they should not, with that one, by the sentence that says so."""
+    found: dict[str, tuple[Setting, Setting]] = {}
+    for one in SETTINGS.values():
+        low, high = (_active(facts, key) for key in (one.key, one.not_above)) if one.not_above else (None, None)
+        if low and high and _is_misplaced(low, high, facts.memory.total_bytes):
+            found[f"{low[0].key} {low[1]} is not below {high[0].key} {high[1]}"] = (low[0], high[0])
+    return found
+
+
 @rule(
     id="sysctl.out-of-order",
     severity="advice",
@@ -286,11 +296,7 @@ def _is_misplaced(low: tuple[Setting, int], high: tuple[Setting, int], memory: i
     sources=(sources.VM, sources.IP_SYSCTL),
 )
 def out_of_order(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    found: dict[str, tuple[Setting, Setting]] = {}
-    for one in SETTINGS.values():
-        low, high = (_active(facts, key) for key in (one.key, one.not_above)) if one.not_above else (None, None)
-        if low and high and _is_misplaced(low, high, facts.memory.total_bytes):
-            found[f"{low[0].key} {low[1]} is not below {high[0].key} {high[1]}"] = (low[0], high[0])
+    found = find_misplaced(facts)
     if not found:
         return None
     return out_of_order.found(
