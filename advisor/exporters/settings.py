@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from advisor.facts.writers import BootSettings, read_boot_settings
 from advisor.host import Host, Missing, Probe, RunCommand, Step
 from advisor.planning.records import Plan
 from advisor.shell.rollback_script import hand_command
@@ -85,6 +86,8 @@ class Exported(msgspec.Struct, frozen=True):
     hostname: str | None
     virtual_links: frozenset[str] = frozenset()
     """Bonds, VLANs, bridges …: links below /sys/devices/virtual."""
+    boot: BootSettings | None = None
+    """What sets the tunables on this host."""
 
 
 class Bundle(msgspec.Struct, frozen=True):
@@ -128,7 +131,8 @@ def collect_settings(
             left_out.append(SkippedSetting(name_of_class, skipped.wanted or "", skipped.reason))
     settings = [msgspec.structs.replace(one, sense=senses.get(one.tunable, "exactly")) for one in settings]
     virtual = frozenset(link for one in settings if one.kind == "link" if _is_virtual(host, link := one.device))
-    return Exported(name, plan, tuple(settings), tuple(left_out), kept_files(settings), hostname, virtual)
+    boot = read_boot_settings(host, [one.tunable for one in settings])
+    return Exported(name, plan, tuple(settings), tuple(left_out), kept_files(settings), hostname, virtual, boot)
 
 
 def _in_place(host: Host, identity: str, value: str, profile: str) -> ExportedSetting:

@@ -6,8 +6,10 @@ import textwrap
 from collections.abc import Iterable
 
 from advisor.exporters.settings import Exported, ExportedSetting, SkippedSetting, is_own
+from advisor.facts.writers import overriding_write
 from advisor.host import Missing
 from advisor.host.patterns import lazy_regex
+from advisor.planning.comparison import combine_values
 from advisor.tunables import FileEdit
 
 _WIDTH = 100
@@ -15,11 +17,24 @@ _WIDTH = 100
 _IDENTITY = lazy_regex(rb"(?m)^(?:MACAddress|Path)=|(?:ENV\{(?!DEVTYPE)\w+\}|ATTR\{[\w/]+\})==")
 
 
-def file_head(wanted: Exported, *lines: str) -> str:
-    """A comment with ``#`` at each line: what this is, for which host it was made, and what is not in it."""
+def file_head(wanted: Exported, *lines: str, place: str | None = None) -> str:
+    """A comment with ``#`` at each line: what this is, for which host it was made, and what sets values of it again
+    there. ``place`` is where the form goes, by default where this host keeps each value."""
     origin = f", made for {_plain_text(wanted.hostname)}" if wanted.hostname else ""
     text = [f"{_plain_text(wanted.name)}, exported by advisor{origin}.", *lines]
-    return "".join(f"# {line}\n" for one in text for line in textwrap.wrap(_plain_text(one), _WIDTH))
+    head = "".join(f"# {line}\n" for one in text for line in textwrap.wrap(_plain_text(one), _WIDTH))
+    return head + _comment_lines(_set_again(wanted, place))
+
+
+def _set_again(wanted: Exported, place: str | None) -> list[str]:
+    found = []
+    for one in wanted.settings if wanted.boot else ():
+        path = place or (one.edit.path if isinstance(one.edit, FileEdit) else None)
+        write = overriding_write(wanted.boot, one.tunable, one.value, path) if wanted.boot and path else None
+        is_enough = write and write.value and combine_values(write.value, one.value, one.sense) == write.value
+        if write and not is_enough:
+            found.append(f"- {_plain_text(one.tunable)} = {_plain_text(one.value)}: {_plain_text(write.sentence)}")
+    return ["That host sets these again:", *found] if found else []
 
 
 def reason_lines(setting: ExportedSetting) -> str:

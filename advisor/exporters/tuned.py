@@ -47,7 +47,8 @@ def make_tuned_profile(wanted: Exported) -> Bundle:
     lines = [line for some in (*heads.values(), *sections.values()) for line in some]
     if any("/sys/block/" in line or "type=disk" in line for line in lines):
         about.append(_BY_NAME)
-    text = file_head(wanted, *about) + elsewhere_words(wanted, exact) + left_out_words(every)
+    head = file_head(wanted, *about, place=f"/etc/tuned/{wanted.name}/tuned.conf")
+    text = head + elsewhere_words(wanted, exact) + left_out_words(every)
     text += f"\n[main]\nsummary=Exported by advisor: {wanted.name}\n"
     for section, lines in sections.items():
         text += "\n" + "\n".join([f"[{section}]", *heads[section], *_join_options(lines)]) + "\n"

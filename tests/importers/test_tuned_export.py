@@ -10,11 +10,13 @@ import msgspec
 
 from advisor.exporters import Bundle, Exported, collect_settings, export_form
 from advisor.exporters.settings import ExportedSetting
+from advisor.facts.writers import BootSettings, Write
+from advisor.facts.writers.table import RANKS
 from advisor.host import WriteFile
 from advisor.host.probes import ReadFile
 from advisor.importers.from_tuned import import_tuned
 from advisor.planning.records import Plan, Skipped
-from advisor.tunables.edits import Persisted
+from advisor.tunables.edits import FileEdit, Persisted
 from advisor.tunables.tunable import Sense
 from tests.cases import read_cases
 from tests.importers.hosts import machine, tuned
@@ -40,6 +42,25 @@ def bundle(
     skipped = tuple(Skipped(one, at, at, "", "in-place", "p") for one, at in (before or {}).items())
     plan = Plan(("p",), None, (), (), (), skipped, ())
     return export_form(Exported("p", plan, settings, (), (), "h", virtual), "tuned")
+
+
+def test_what_sets_a_value_again_after_the_form_is_said_at_its_head() -> None:
+    edit = FileEdit("/etc/sysctl.d/90-advisor-p.conf", "sysctl", "vm.swappiness", "1")
+    one = msgspec.structs.replace(setting("sysctl:vm.swappiness", "1"), edit=edit)
+    many = msgspec.structs.replace(setting("sysctl:vm.max_map_count", "9", "at-least"), edit=edit)
+    plan = Plan(("p",), None, (), (), (), (), ())
+
+    def head(form: str, writer: str, value: str) -> str:
+        writes = [Write(f"sysctl:{key}", value, writer, RANKS[writer]) for key in ("vm.swappiness", "vm.max_map_count")]
+        wanted = Exported("p", plan, (one, many), (), (), "h", boot=BootSettings({}, tuple(writes)))
+        return "".join(text.decode() for text in export_form(wanted, form).files.values())
+
+    said = "vm.swappiness = 1: TuneD sets it to 20"
+    assert said in head("ansible", "TuneD", "20")
+    assert "max_map_count = 9:" not in head("ansible", "TuneD", "20")
+    assert said not in head("tuned", "TuneD", "20")
+    assert "vm.swappiness = 1: cron sets it to 20" in head("tuned", "cron", "20")
+    assert "vm.swappiness = 1:" not in head("ansible", "TuneD", "1")
 
 
 def options(found: Bundle) -> dict[str, dict[str, str]]:

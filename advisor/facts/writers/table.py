@@ -35,6 +35,7 @@ UDEV = "udev"
 TMPFILES = "systemd-tmpfiles"
 _LINK_FILES = "a .link file"
 _UNITS = "a service"
+_TUNED = "TuneD"
 _LINE = "change it there"
 _BAN = (
     "--banirq=NUMBER in its options leaves one as it is set, until its number changes at the next boot; a "
@@ -58,7 +59,7 @@ WRITERS: tuple[Writer, ...] = (
     Writer("cloud-init", "at each boot", read_cloud_init, _LINE),
     Writer(_UNITS, "when it starts", read_units, _LINE),
     Writer("rc.local", "at the end of the boot", read_rc_local, _LINE),
-    Writer("TuneD", "when it starts", read_tuned, _LINE, True),
+    Writer(_TUNED, "when it starts", read_tuned, _LINE, True),
     Writer("saptune", "when it starts", read_saptune, "write another value into /etc/saptune/override", True),
     Writer("irqbalance", "all the time", read_irqbalance, _BAN, True),
     *PROGRAMS,
@@ -76,6 +77,7 @@ _PLACES: tuple[tuple[str, str], ...] = (
     (r".*/udev/rules\.d/.*", UDEV),
     (r"/etc/(NetworkManager|netplan|network|sysconfig/network(-scripts)?|systemd/network)/.*", _MANAGERS),
     (r"/etc/systemd/system/.*", _UNITS),
+    (r"/etc/tuned/.*", _TUNED),
 )
 
 
