@@ -449,7 +449,8 @@ def _beside_default(key: str, value: str, why: str) -> str:
     if default == value:
         return f"{why}; the kernel's own value"
     harm = record.harm_of(value, default) if _in_numbers(default, value) else ""
-    return f"{why}. {harm}".rstrip(" .")
+    by_default = f"; the kernel's own is {default}" if harm else ""
+    return f"{why}{by_default}. {harm or (record.lower_hurts if value == '0' else '')}".rstrip(" .")
 
 
 def _is_planned(line: JudgedLine) -> bool:

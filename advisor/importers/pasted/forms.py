@@ -18,7 +18,7 @@ from advisor.host import Host, PutFile
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.host.would_be import after_steps
-from advisor.importers.made import shorten_text
+from advisor.importers.made import LACKS_KEY, shorten_text
 from advisor.importers.pasted.shell import (
     KEY,
     PROGRAMS,
@@ -352,7 +352,9 @@ _LIMITS: Mapping[str, tuple[int, str]] = {
 
 def _session_limit(about: _Text, place: int) -> Iterator[Found]:
     found = re.fullmatch(
-        r"([*%@]?[\w.:-]*)\s+(soft|hard|-)\s+([a-z]{2,12})\s+(\S{1,30})(?:\s+#.*)?", about.lines[place].text
+        r"(?:.*\becho\s+[\"'])?([*%@]?[\w.:-]*)\s+(soft|hard|-)\s+([a-z]{2,12})\s+([^\s\"']{1,30})"
+        r"(?:\s+#.*|[\"'].*\blimits\b.*)?",
+        about.lines[place].text,
     )
     if found is None:
         return
@@ -538,7 +540,8 @@ def _from_import(one: ImportedSetting, made: Imported, name: str, host: Host, fa
         shorten_text(one.quoted.replace(_PASTED, ""), 200),
         one.tunable,
         one.value,
-        one.note,
+        # A capture holds some keys of its host, not all.
+        one.note if host.is_live or one.note != LACKS_KEY else "",
         sense=one.sense,
     )
     if one.tunable is None:

@@ -292,6 +292,8 @@ def read_command(text: str, variables: Mapping[str, Sequence[str]], depth: int =
     # <interface> is a place that the reader fills in, not a redirection.
     text = re.sub(r"<[A-Za-z][\w-]{0,30}(?: [\w-]{1,30})?>", "$PLACE", text)
     text = re.sub(r"\{\{\s*([\w.]+)\s*\}\}", r"{{\1}}", text)
+    # A page whose lines ran together: the prompt is in their midst.
+    text = re.sub(r"(?<=[\w'\"])[$#] (?=(?:sudo |echo |sysctl |modprobe ))", "; ", text)
     lexer = shlex.shlex(text, posix=True, punctuation_chars="|&;<>()")
     lexer.whitespace_split, lexer.commenters = True, ""
     try:
