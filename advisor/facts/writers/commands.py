@@ -58,7 +58,7 @@ _FILES: tuple[tuple[str, str], ...] = (
 )
 # Vendors' scripts that set the CPUs of interrupts: those of Intel's drivers, and mlnx-tools.
 _AFFINITY = lazy_regex(r"set_irq_affinity\w*(?:\.sh)?|mlnx_affinity|mlnx_tune")
-_VARIABLE = lazy_regex(r".*[$%`].*")
+VARIABLE = lazy_regex(r".*[$%`].*")
 _LONGEST = 4096
 _LONGEST_SCRIPT = 256 * 1024
 _MOST_VALUES = 32
@@ -122,8 +122,8 @@ def parse_commands(line: str, depth: int = 0) -> Iterator[Pair]:
                 yield from parse_commands(rest[rest.index("-c") + 1], depth + 1)
             elif _AFFINITY.fullmatch(program):
                 yield f"irq:{ANY}:affinity", ""
-            elif program in _PROGRAMS:
-                yield from _PROGRAMS[program](rest)
+            elif program in PROGRAMS:
+                yield from PROGRAMS[program](rest)
         statement = []
 
 
@@ -200,11 +200,11 @@ def _command(tunable: str, value: str) -> str:
 
 
 def _place(path: str) -> str:
-    return "/".join(ANY if _VARIABLE.fullmatch(part) else part for part in path.split("/"))
+    return "/".join(ANY if VARIABLE.fullmatch(part) else part for part in path.split("/"))
 
 
 def _device(word: str) -> str:
-    return ANY if _VARIABLE.fullmatch(word) else word.removeprefix("/dev/")
+    return ANY if VARIABLE.fullmatch(word) else word.removeprefix("/dev/")
 
 
 def _sysctl(words: Sequence[str]) -> Iterator[Pair]:
@@ -245,10 +245,10 @@ def _qdisc(words: Sequence[str]) -> Iterator[Pair]:
 
 def _read_ahead(words: Sequence[str]) -> Iterator[Pair]:
     place = words.index("--setra") if "--setra" in words else len(words)
-    if len(words) > place + 2 and re.fullmatch(r"[0-9]{1,9}", words[place + 1]):
-        yield from (
-            (f"block:{_device(one)}:read_ahead_kb", str(int(words[place + 1]) // 2)) for one in words[place + 2 :]
-        )
+    for device in words[place + 2 :]:
+        sectors = words[place + 1]
+        value = str(int(sectors) // 2) if re.fullmatch(r"[0-9]{1,9}", sectors) else sectors
+        yield f"block:{_device(device)}:read_ahead_kb", value
 
 
 def _open_vswitch(words: Sequence[str]) -> Iterator[Pair]:
@@ -258,7 +258,7 @@ def _open_vswitch(words: Sequence[str]) -> Iterator[Pair]:
             yield f"link:{_device(names[0])}:mtu", word.partition("=")[2]
 
 
-_PROGRAMS: Mapping[str, Callable[[Sequence[str]], Iterator[Pair]]] = {
+PROGRAMS: Mapping[str, Callable[[Sequence[str]], Iterator[Pair]]] = {
     "sysctl": _sysctl,
     "ethtool": ethtool,
     "ip": _ip_link,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from advisor.facts.sysctl_files import SYSCTL_CONF, list_files, parse_sysctl_file
-from advisor.facts.writers.commands import ANY, only_writes, parse_script
+from advisor.facts.writers.commands import ANY, VARIABLE, only_writes, parse_script
 from advisor.facts.writers.programs import CONFIGURATIONS, LEASES, only_known_keys
 from advisor.facts.writers.record import Place
 from advisor.host import Host
@@ -133,7 +133,8 @@ def places_of(
     for number, (tunable, value) in parse_script(text, {name: one for name, one in known.items() if one}):
         where = line or number
         if not tunable.startswith("load:"):
-            yield Place(tunable.replace(ANY, link) if link else tunable, value, path, where, by)
+            known_value = None if VARIABLE.fullmatch(value) else value
+            yield Place(tunable.replace(ANY, link) if link else tunable, known_value, path, where, by)
             continue
         named = tunable.removeprefix("load:")
         for file in (

@@ -10,8 +10,9 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from advisor.facts.sysctl_files import dotted_key, parse_sysctl_file
+from advisor.facts.writers.commands import ANY
+from advisor.facts.writers.commands import PROGRAMS as SCRIPT_PROGRAMS
 from advisor.facts.writers.commands import ethtool as set_by_ethtool
-from advisor.facts.writers.commands import link_words
 from advisor.host.kernel_text import SET
 from advisor.host.patterns import lazy_regex
 from advisor.importers.tuned.plugin_boot import state_of
@@ -121,32 +122,16 @@ def ethtool(words: Sequence[str]) -> Iterator[Found]:
             yield Found(tunable, value)
 
 
-def _set_link(words: Sequence[str]) -> Iterator[Found]:
-    """``ip link set``; ``ifconfig`` gives its link first."""
-    after = [word for word in words if not word.startswith("-")]
-    if after[:2] in (["link", "set"], ["l", "set"], ["link", "s"]):
-        after = after[2:]
-    elif "link" in after[:2] or (after and after[0] in ("addr", "address", "route", "rule", "neigh", "a", "r")):
-        return
-    link = device_name(after[1] if after[:1] == ["dev"] and len(after) > 1 else after[0]) if after else ""
-    yield from (Found(tunable, value) for tunable, value in link_words(after, link))
+def _as_scripts_do(program: str) -> Callable[[Sequence[str]], Iterator[Found]]:
+    """What start-up scripts set with the same words; a place that the reader fills in stands for any device."""
 
+    def read(words: Sequence[str]) -> Iterator[Found]:
+        marked = ["$DEVICE" if "$" not in word and device_name(word) == "*" else word for word in words]
+        note = "in sectors of 512 bytes" if program == "blockdev" else ""
+        for tunable, value in SCRIPT_PROGRAMS[program](marked):
+            yield Found(tunable.replace(ANY, "*"), value, note)
 
-def _read_ahead(words: Sequence[str]) -> Iterator[Found]:
-    if "--setra" in words and len(words) >= words.index("--setra") + 3:
-        place = words.index("--setra")
-        number, devices = words[place + 1], words[place + 2 :]
-        kilobytes = str(int(number) // 2) if re.fullmatch(r"[0-9]{1,9}", number) else None
-        for device in devices:
-            yield Found(f"block:{device_name(device)}:read_ahead_kb", kilobytes or number, "in sectors of 512 bytes")
-
-
-def _set_qdisc(words: Sequence[str]) -> Iterator[Found]:
-    if words[:1] == ["qdisc"] and "dev" in words[:-1] and "root" in words and words[1:2] != ["del"]:
-        link, after = words[words.index("dev") + 1], list(words[words.index("root") + 1 :])
-        after = after[2:] if after[:1] == ["handle"] else after
-        if after:
-            yield Found(f"link:{device_name(link)}:qdisc", after[0])
+    return read
 
 
 def module_options(words: Sequence[str]) -> Iterator[Found]:
@@ -260,10 +245,7 @@ def _without_tunable(program: str) -> Callable[[Sequence[str]], Iterator[Found]]
 PROGRAMS: Mapping[str, Callable[[Sequence[str]], Iterator[Found]]] = {
     "sysctl": _write_sysctls,
     "ethtool": ethtool,
-    "ip": _set_link,
-    "ifconfig": _set_link,
-    "blockdev": _read_ahead,
-    "tc": _set_qdisc,
+    **{program: _as_scripts_do(program) for program in ("ip", "ifconfig", "blockdev", "tc", "ovs-vsctl")},
     "modprobe": module_options,
     "systemctl": _set_unit,
     "cpupower": _set_frequency,
