@@ -21,7 +21,7 @@ from advisor.facts.links import Link
 from advisor.facts.mounts import Mount, mounts_by_device, read_mounts
 from advisor.facts.printable import printable
 from advisor.facts.rare_subjects import BEEGFS
-from advisor.facts.services import Service, read_services
+from advisor.facts.services import Service, read_memory_policy, read_services
 from advisor.facts.subnets import SharedSubnet, read_shared_subnets
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing, lazy_regex
@@ -185,7 +185,7 @@ def _read_interfaces(host: Host, path: str, file: str, unknown: Unknowns) -> tup
 def _with_units(host: Host, found: Iterable[BeegfsService], unknown: Unknowns) -> tuple[BeegfsService, ...]:
     listed = tuple(found)
     units = tuple(dict.fromkeys(one.unit for one in listed if one.targets and one.unit))
-    known = {one.unit: one for one in read_services(host, units, unknown)}
+    known = {one.unit: read_memory_policy(host, one) for one in read_services(host, units, unknown)}
     return tuple(
         msgspec.structs.replace(one, service=known.get(one.unit)) if one.targets and one.unit else one for one in listed
     )

@@ -35,6 +35,19 @@ class Service(msgspec.Struct, frozen=True):
     lacks: tuple[str, ...] = ()
     """Of NUMAPolicy and CPUAffinityFromNUMA what ``systemctl show`` does not print: this systemd has no such property.
     Versions 243 and 244 brought them; RHEL 8 has them in its 239."""
+    memory_policy: str | None = None
+    """The policy that its process has by whatever set it, numactl for instance, as /proc/PID/numa_maps has it
+    (``default``, ``bind:1``); None where it was not asked for or could not be read."""
+
+
+def read_memory_policy(host: Host, service: Service) -> Service:
+    """The service with its process' own policy: that of its first mapping, its program. Left alone where its unit sets
+    one, as the file costs the kernel a walk through all pages."""
+    if service.main_pid is None or service.numa_policy not in (None, "default"):
+        return service
+    text = host.read(f"/proc/{service.main_pid}/numa_maps")
+    found = None if isinstance(text, Missing) else re.match(r"[0-9a-f]+ ([a-z]+(?:[=:][\w,:-]+)?)", text, re.ASCII)
+    return msgspec.structs.replace(service, memory_policy=found[1]) if found else service
 
 
 def read_services(host: Host, units: tuple[str, ...], unknown: Unknowns) -> tuple[Service, ...]:

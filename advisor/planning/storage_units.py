@@ -187,7 +187,10 @@ def _select_unit(one: StorageUnit, facts: Facts, policy: str) -> Selected:
         on_node = bool(service.cpu_affinity) and frozenset(parse_list(service.cpu_affinity or "")) <= near
     version = facts.systemd.version if facts.systemd else None
     cannot = "NUMAPolicy" in service.lacks and (version is None or version < NUMA_POLICY)
-    if on_node and (by_unit or cannot or service.mems_allowed == str(node)):
+    by_process = (service.memory_policy or "").startswith(("bind", "prefer")) and (
+        service.memory_policy or ""
+    ).endswith(f":{node}")
+    if on_node and (by_unit or by_process or cannot or service.mems_allowed == str(node)):
         value, _ = choose_placement(node, one.service, facts, policy=policy)
         refusal = f"is bound to node {node} already; it uses {used}"
         return Selected(

@@ -285,11 +285,16 @@ def _until_written(busy: Iterable[Array]) -> tuple[str, ...]:
     return tuple(one.name for one in busy if one.detail.get("waiting") == "PENDING")
 
 
-def _wide_evidence(wide: tuple[Array, ...]) -> dict[str, tuple[str, ...]]:
-    listed = {array.name: ", ".join(map(str, array.numa_nodes)) for array in wide}
+def _wide_evidence(facts: Facts, wide: tuple[Array, ...]) -> dict[str, tuple[str, ...]]:
+    nodes = {disk.name: disk.numa_node for disk in facts.disks}
     return {
-        "arrays": tuple(listed),
-        "detail": tuple(f"{array.name} ({array.level}): nodes {listed[array.name]}" for array in wide),
+        "arrays": tuple(array.name for array in wide),
+        "detail": tuple(
+            f"{array.name} ({array.level}), node {node}: "
+            + (", ".join(name for name in array.disks if nodes.get(name) == node) or "drives not known")
+            for array in wide
+            for node in array.numa_nodes
+        ),
     }
 
 
@@ -311,7 +316,7 @@ def spans_nodes(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
         yield spans_nodes.found(
             why="Each stripe is read and written over the interconnect for the members on the other node, so no "
             "service can sit near all of its disks.",
-            evidence=_wide_evidence(striped),
+            evidence=_wide_evidence(facts, striped),
             remedy="when it is next made, build one array per node from that node's drives, each with its own service",
         )
     if mirrors:
@@ -320,7 +325,7 @@ def spans_nodes(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
             title="A mirror spans NUMA nodes",
             why="Every write crosses the interconnect once, and reads are served by either half. The mirror then also "
             "outlives a socket's drives, which may be what it is for.",
-            evidence=_wide_evidence(mirrors),
+            evidence=_wide_evidence(facts, mirrors),
             remedy="leave it where it guards against the loss of a node's drives; else mirror within one node",
             intent=True,
         )

@@ -15,7 +15,7 @@ from advisor.host.numbers import is_count
 from advisor.rules import sources
 from advisor.rules.locality import data_links, tells_data_links
 from advisor.rules.queries import BEEGFS_NVME, NUMA_PINNING, by_name, has_several_nodes, split_ids
-from advisor.rules.remedy import plan_profile
+from advisor.rules.remedy import plan_profile, set_beegfs
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 if TYPE_CHECKING:
@@ -152,14 +152,20 @@ def bound_to_wrong_node(facts: Facts, workload: DeclaredWorkload | None) -> Find
     wrong = tuple((one, node, why) for one, node, near in placed(facts) if (why := _why_wrong(one, node, near)))
     if not wrong:
         return None
-    profile, units = _binding_profile(facts)
+    files = [(one, node) for one, node, _ in wrong if _numa_zone(one) not in (None, node)]
+    units = tuple(one.label for one, node, _ in wrong if (one, node) not in files)
     return bound_to_wrong_node.found(
         why="Every request of these services crosses between nodes: worse than bound to nothing.",
         evidence={
             "units": tuple(one.label for one, _, _ in wrong),
             "detail": tuple(f"{one.label}: targets on node {node}, {why}" for one, node, why in wrong),
         },
-        remedy=plan_profile(profile, **units),
+        # These alone: the others are where they belong.
+        remedy=(
+            *(set_beegfs(one.path, "tuneBindToNumaZone", node) for one, node in files),
+            *((plan_profile(NUMA_PINNING, units=units),) if units else ()),
+            "restart these services, one after the other",
+        ),
     )
 
 
@@ -173,17 +179,23 @@ _BY_NUMACTL = (
 )
 
 
-def _has_free_memory(service: BeegfsService, near: frozenset[int]) -> bool:
+def _has_free_memory(service: BeegfsService, node: int, near: frozenset[int]) -> bool:
+    """Whether it runs on its node's CPUs and takes memory from anywhere: by its unit, by the nodes that it may use, and
+    by the policy of its process, which numactl sets."""
     process = service.service
     allowed = split_ids(process.cpus_allowed) if process else frozenset()
-    return bool(process and allowed and allowed <= near and process.numa_policy in (None, "default"))
+    if process is None or not allowed or not allowed <= near or process.numa_policy not in (None, "default"):
+        return False
+    nodes = split_ids(process.mems_allowed)
+    return process.memory_policy in (None, "default", "local") and not (nodes and nodes <= {node})
 
 
 @rule(
     id="beegfs.memory-not-bound",
     severity="info",
     title="BeeGFS services are bound to CPUs, not to memory",
-    what="NUMAPolicy of the units of services that run on one node's CPUs. A numactl around the program is not seen.",
+    what="NUMAPolicy of the units of services that run on one node's CPUs, and the policy of their processes "
+    "(/proc/PID/numa_maps, as root), which a numactl around the program sets.",
     why="tuneBindToNumaZone sets the CPUs only. The wrapper of NetApp's roles asks for numactl --membind, but tests "
     "variables that are never set, so it never runs it.",
     helps_when="The page cache fills a node and what is allocated next comes from the other.",
@@ -191,7 +203,7 @@ def _has_free_memory(service: BeegfsService, near: frozenset[int]) -> bool:
     sources=(sources.BEEGFS_BINDING, sources.NETAPP_BEEGFS_PIN, sources.SYSTEMD_EXEC),
 )
 def memory_not_bound(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    found = tuple(one for one, _, near in placed(facts) if _has_free_memory(one, near))
+    found = tuple(one for one, node, near in placed(facts) if _has_free_memory(one, node, near))
     if not found:
         return None
     profile, units = _binding_profile(facts)
@@ -399,11 +411,13 @@ def storage_on_mirror(facts: Facts, workload: DeclaredWorkload | None) -> Findin
 
 
 def all_bound(facts: Facts) -> bool:
-    """Whether there are BeeGFS servers here and each of them runs on the node of its targets alone."""
-    found = {one.path: (one, near) for one, _, near in placed(facts)}
+    """Whether there are BeeGFS servers here and each of them runs on one node alone: that one is on the wrong node is
+    another finding."""
+    found = {one.path: one for one, _, _ in placed(facts)}
     if not found or len(found) != len(servers(facts)):
         return False
-    return all(_is_within(one, near) for one, near in found.values())
+    nodes = [split_ids(node.cpus) for node in facts.numa.nodes if node.cpus]
+    return all(any(_is_within(one, cpus) for cpus in nodes) for one in found.values())
 
 
 def _is_within(service: BeegfsService, near: frozenset[int]) -> bool:

@@ -318,8 +318,8 @@ def _other_values(facts: Facts) -> Iterator[tuple[str, tuple[int, str]]]:
     id="beegfs.memory-settings",
     severity="advice",
     title="Memory settings differ from the BeeGFS guides",
-    what="With the declared workload beegfs: vm.dirty_background_ratio, vm.dirty_ratio, vm.min_free_kbytes and "
-    "vm.vfs_cache_pressure of a server of 32 GB and more.",
+    what="vm.dirty_background_ratio, vm.dirty_ratio, vm.min_free_kbytes and vm.vfs_cache_pressure of a recognised "
+    "server of 32 GB and more; advice with the declared workload beegfs, a matter of intent without one.",
     why="The article and BeeGFS' guide name the same values for these four. For transparent huge pages and "
     "vm.zone_reclaim_mode they contradict each other: those are left.",
     helps_when="A server for BeeGFS alone, with large memory.",
@@ -330,13 +330,17 @@ def _other_values(facts: Facts) -> Iterator[tuple[str, tuple[int, str]]]:
     ),
 )
 def memory_settings(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
-    if not is_beegfs(workload) or not servers(facts) or (facts.memory.total_bytes or 0) < LARGE_BYTES:
+    is_declared = is_beegfs(workload)
+    is_other = workload is not None and not is_declared
+    if is_other or not servers(facts) or (facts.memory.total_bytes or 0) < LARGE_BYTES:
         return None
     other = dict(_other_values(facts))
     if not other:
         return None
     applies = profile_applies(facts)
     return memory_settings.found(
+        severity="advice" if is_declared else "info",
+        intent=not is_declared,
         why="Less dirty memory before it is written keeps the drives busy without long pauses; inodes kept longer, and "
         "memory kept free, serve many files and requests that come at once.",
         evidence={"detail": tuple(f"{key} {now}, the guides say {wanted}" for key, (now, wanted) in other.items())},

@@ -9,6 +9,7 @@ import pytest
 
 from advisor.facts.beegfs import BeegfsService, BeegfsTarget
 from advisor.facts.host_facts import Facts
+from advisor.rules.beegfs import all_bound
 from advisor.rules.beegfs_sizes import (
     MIB,
     buffers_of_workers,
@@ -51,7 +52,19 @@ def found(facts: Facts, workload: str | None = None) -> dict[str, Finding]:
 
 @pytest.mark.parametrize("role", ["storage", "meta"])
 def test_the_article_s_servers_are_quiet(role: str) -> None:
-    assert found(calm(role)) == {}
+    """But for the kernel's own memory settings, which the guides do not leave."""
+    assert {name: one.severity for name, one in found(calm(role)).items()} == {"beegfs.memory-settings": "info"}
+
+
+def test_one_on_the_wrong_node_leaves_the_others_and_zone_reclaim() -> None:
+    facts = process(calm(), cpus_allowed="24-47,72-95")
+    assert facts.beegfs is not None
+    one = found(facts)["beegfs.wrong-node"]
+    labels = [service.label for service in facts.beegfs.servers]
+    assert one.evidence["units"] == (labels[0],)
+    said = f"{one.advice} {one.commands}"
+    assert [label in said for label in labels] == [True, *(False for _ in labels[1:])]
+    assert all_bound(facts)
 
 
 def test_hosts_without_beegfs_and_unknown_hosts_are_quiet() -> None:
