@@ -19,7 +19,7 @@ import msgspec
 
 from advisor.facts.array import Array, ArrayPart
 from advisor.facts.disks import Disk
-from advisor.facts.levels import LEVELS, Relation, family_of
+from advisor.facts.levels import BESIDE, LEVELS, Relation, family_of
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 
@@ -45,8 +45,6 @@ _IMAGES = frozenset({"squashfs", "iso9660", "erofs", "cramfs", "romfs"})
 """File systems that are only read: packages and installation media in files, of which a host may have dozens."""
 FILE_LEVEL = "file"
 """What lies between a loop device and the device that holds its file."""
-BESIDE = frozenset({"cache", "journal", "metadata", "write-mostly"})
-"""Members that are named by what they are: those that do not hold a part of the data, or are not read."""
 
 Rank = tuple[float, ...]
 

@@ -18,6 +18,10 @@ Relation = Literal[
 volume, encryption, a snapshot, a file."""
 
 
+BESIDE: frozenset[Relation] = frozenset({"cache", "journal", "metadata", "write-mostly"})
+"""Members that are named by what they are: those that do not hold a part of the data, or are not read."""
+
+
 class Level(msgspec.Struct, frozen=True):
     """``parity`` is how many members' worth of a stripe is parity, ``small_write`` how many operations of members a
     small write costs."""

@@ -96,7 +96,8 @@ def to_array(
     queue: Mapping[str, str],
 ) -> Array:
     """The array's record; where it lies and what is mounted from it is for the caller to know."""
-    detail = dict(md.detail)
+    marks = ("write_mostly", "replacement", "want_replacement", "blocked")
+    detail = {**md.detail, **{word: " ".join(names) for word in marks if (names := md.having(word))}}
     if md.disks is not None:
         detail.setdefault("raid_disks", str(md.disks))
     return Array(

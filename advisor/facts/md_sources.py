@@ -204,10 +204,6 @@ def _sysfs_detail(
     rebuilding = [one.name for one in devices if "spare" in one.words and one.slot is not None]
     if rebuilding:
         detail["rebuilding"] = " ".join(rebuilding)
-    for word in ("write_mostly", "replacement", "want_replacement", "blocked"):
-        marked = [one.name for one in devices if word in one.words]
-        if marked:
-            detail[word] = " ".join(marked)
     return detail
 
 

@@ -13,7 +13,7 @@ from advisor.facts.array import ArrayPart
 from advisor.facts.block import SECTOR_BYTES
 from advisor.facts.dm import DmDevice
 from advisor.facts.dm_text import TableLine, shape_of, stripe_devices
-from advisor.facts.levels import LEVELS, Relation, family_of
+from advisor.facts.levels import BESIDE, LEVELS, Relation, family_of
 from advisor.facts.lvm_text import LogicalVolume
 
 Member = str | ArrayPart
@@ -39,10 +39,16 @@ def _members_of(target: TableLine) -> list[tuple[str, Relation | None]]:
     """Device numbers below a target; the relation where its level does not say it."""
     words = target.words
     if target.kind == "raid":
-        # `type #params … #devices meta data meta data …`, with - for a device that is not there.
-        first = 3 + (int(words[1]) if len(words) > 1 and words[1].isdecimal() and len(words[1]) < 4 else len(words))
-        pairs = zip(words[first::2], words[first + 1 :: 2], strict=False)
-        return [row for meta, data in pairs for row in ((meta, "metadata"), (data, None)) if row[0] != "-"]
+        # `type #params … #devices meta data meta data …`, with - for a device that is not there (dm-raid.rst).
+        count = int(words[1]) if len(words) > 1 and words[1].isdecimal() and len(words[1]) < 4 else len(words)
+        given, devices = words[2 : 2 + count], words[3 + count :]
+        slow = {given[at + 1] for at, word in enumerate(given[:-1]) if word == "write_mostly"}
+        rows: list[tuple[str, Relation | None]] = [
+            (given[at + 1], "journal") for at, word in enumerate(given[:-1]) if word == "journal_dev"
+        ]
+        for at, (meta, data) in enumerate(zip(devices[::2], devices[1::2], strict=False)):
+            rows += [(meta, "metadata"), (data, "write-mostly" if str(at) in slow else None)]
+        return [row for row in rows if row[0] != "-"]
     if target.kind in ("linear", "striped"):
         return [(number, None) for number in stripe_devices(target)]
     return [(words[at], relation) for at, relation in TARGETS.get(target.kind or "", ()) if at < len(words)]
@@ -94,8 +100,8 @@ class Structures:
                     return ()
                 is_whole = len(part.members) == 1 and LEVELS[family_of(part.level) or "thin"].relation in _WHOLE
                 member = part.members[0] if is_whole else part
-            if relation == "cache":
-                member = _as_part(member, "cache", relation)
+            if relation in BESIDE and relation != "metadata":
+                member = _as_part(member, relation, relation)
             (metadata if relation == "metadata" else found).append(member)
         devices = {device for member in found for device in _devices(member)}
         apart = [one for one in metadata if not devices.issuperset(_devices(one))]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from advisor.facts.block_graph import BESIDE, FILE_LEVEL, BlockGraph, BlockNode
+from advisor.facts.block_graph import FILE_LEVEL, BlockGraph, BlockNode
 from advisor.facts.host_facts import Facts
+from advisor.facts.levels import BESIDE
 from advisor.facts.links import Link
 from advisor.limits.account import account_notes, account_quotas, unknown_quota
 from advisor.limits.cloud_machine import Hired, flow_notes, hired_machine, network_ceiling

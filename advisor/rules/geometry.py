@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from advisor.facts.block_graph import BESIDE, BlockGraph, BlockNode
+from advisor.facts.block_graph import BlockGraph, BlockNode
 from advisor.facts.disks import Disk, FileSystem
-from advisor.facts.levels import PARITY_DISKS, STRIPED
+from advisor.facts.levels import BESIDE, PARITY_DISKS, STRIPED
 from advisor.rules import sources
 from advisor.rules.queries import ebs_disks, leading_count
 from advisor.rules.remedy import Decide, Remedy, RunShell

@@ -76,6 +76,11 @@ IMAGES_TABLE = "".join(
             ("raid1", ("copy", "sda"), ("copy", "sdb")),
         ),
         (
+            IMAGES_TABLE + "vg-r: 0 8 raid raid1 5 0 region_size 4096 write_mostly 1 2 253:0 253:1 253:2 253:3\n",
+            [*IMAGES, ("vg-r", "dm-0 dm-1 dm-2 dm-3")],
+            ("raid1", ("copy", "sda"), ("write-mostly", "sdb")),
+        ),
+        (
             "vg-p_tmeta: 0 8 linear 259:0 0\nvg-p_tdata: 0 8 striped 2 128 8:0 0 8:16 0\n"
             "vg-p-tpool: 0 8 thin-pool 253:0 253:1 512 0 0\nvg-t: 0 8 thin 253:2 1\n",
             [("vg-p_tmeta", "nvme0n1"), ("vg-p_tdata", "sda sdb"), ("vg-p-tpool", "dm-0 dm-1"), ("vg-t", "dm-2")],
