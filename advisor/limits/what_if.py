@@ -20,7 +20,7 @@ from advisor.facts.disks import Disk
 from advisor.facts.filesystems import FileSystem
 from advisor.facts.host_facts import Facts
 from advisor.facts.identity import Cloud
-from advisor.facts.levels import family_of
+from advisor.facts.levels import PARITY_DISKS, family_of
 from advisor.facts.links import Link
 from advisor.host.patterns import lazy_regex
 from advisor.limits.declared import Declared, DeclaredVolume, Kind, check_volume, read_declared
@@ -53,7 +53,6 @@ LEVELS = {"raid0": 1, "raid1": 2, "raid4": 3, "raid5": 3, "raid6": 4, "raid10": 
 """RAID levels and the fewest members of each (md(4))."""
 MAX_VOLUMES = 1024
 MAX_LINKS = 64
-_DATA = {"raid4": 1, "raid5": 1, "raid6": 2}
 _KINDS = (*SIZES_GIB, "drive")
 _SPLIT = lazy_regex(rf"(?<![,\s])[,\s]+(?=(?:[^,\s=]*:)?(?:{'|'.join(KEYS)})=)")
 
@@ -242,7 +241,7 @@ def _change_volumes(scene: Scene, change: WhatIfChange) -> tuple[Scene, str]:
         return scene, f"in place of {_join_names(path.name for path in paths)}, in this order"
     made = _rebuild_arrays(scene, paths, groups)
     shape = "one volume" if total == 1 else f"one stripe over {total} volumes"
-    if len(paths) == 1 and paths[0].node and paths[0].node.family in ("raid1", "raid10", *_DATA) and total > 1:
+    if len(paths) == 1 and paths[0].node and paths[0].node.family in ("raid1", "raid10", *PARITY_DISKS) and total > 1:
         shape = f"{paths[0].node.level} of {total} volumes"
     return made, f"{shape} in place of {_join_names(path.name for path in paths)}"
 
@@ -410,7 +409,7 @@ def _data_count(family: str, count: int) -> int:
     """How many members' worth of data an array of these has."""
     if family in ("raid1", "mirror"):
         return 1
-    return max(count // 2, 1) if family == "raid10" else count - _DATA.get(family, 0)
+    return max(count // 2, 1) if family == "raid10" else count - PARITY_DISKS.get(family, 0)
 
 
 def _new_disk(name: str, volume: DeclaredVolume) -> Disk:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.facts.array import Array
+from advisor.facts.levels import PARITY_DISKS, STRIPED
 from advisor.host.numbers import count_noun
 from advisor.rules import sources
 from advisor.rules.remedy import Decide, Remedy, RunShell
@@ -13,8 +14,6 @@ from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 120
 
-_STRIPED = frozenset({"raid0", "raid4", "raid5", "raid6", "raid10", "striped"})
-_PARITY = frozenset({"raid4", "raid5", "raid6"})
 _COPIES = frozenset({"raid1", "raid10", "mirror"})
 _BUSY = frozenset({"recovering", "resyncing", "reshaping", "checking", "repairing"})
 _EBS_MODEL = "Amazon Elastic Block Store"
@@ -77,7 +76,7 @@ def _explain_loss(array: Array) -> str:
     """What it means for reads, and for the data, by how the members are combined."""
     spare = max(array.survives or 0, 0)
     loss = f"the loss of {f'more than {spare}' if spare else 'another'} may lose data."
-    if array.level in _PARITY or array.level in ("raid50", "raid60"):
+    if array.level in PARITY_DISKS or array.level in ("raid50", "raid60"):
         return f"What was on them is computed from the others at each read, and {loss}"
     if array.level in _COPIES:
         return f"Reads go to the copies that are left, and {loss}"
@@ -310,7 +309,7 @@ def _wide_evidence(facts: Facts, wide: tuple[Array, ...]) -> dict[str, tuple[str
 )
 def spans_nodes(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     wide = tuple(array for array in facts.arrays if len(facts.numa.sockets_of(array.numa_nodes)) > 1)
-    striped = tuple(array for array in wide if array.level in _STRIPED)
+    striped = tuple(array for array in wide if array.level in STRIPED)
     mirrors = tuple(array for array in wide if array.level in ("raid1", "mirror"))
     if striped:
         yield spans_nodes.found(
@@ -347,7 +346,7 @@ def redundant_on_ebs(facts: Facts, workload: DeclaredWorkload | None) -> Finding
     found = tuple(
         array
         for array in facts.arrays
-        if array.level in ("raid1", "mirror", "raid10", *_PARITY)
+        if array.level in ("raid1", "mirror", "raid10", *PARITY_DISKS)
         and len(set(array.disks)) > 1
         and volumes.issuperset(array.disks)
         and not array.detail.get("remote")

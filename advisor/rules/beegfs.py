@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from advisor.facts.levels import PARITY_DISKS, family_of
 from advisor.facts.links import Link
 from advisor.host.numbers import is_count
 from advisor.rules import sources
@@ -25,7 +26,6 @@ ORDER = 280
 
 LARGE_BYTES = 32_000_000_000
 """Memory from which on the article's figures are meant: 262,144 KiB kept free is much of a small host's."""
-_PARITY = ("raid4", "raid5", "raid6")
 _NO_COPY = ("raid0", "striped", "linear")
 _MIRRORS = frozenset({"raid1", "raid10", "mirror"})
 
@@ -311,7 +311,7 @@ def _service_targets(facts: Facts, kind: str) -> Iterator[tuple[BeegfsService, B
 
 def _why_no_mirror(target: BeegfsTarget, kinds: Mapping[str, str]) -> str:
     level = target.level or ""
-    if level.startswith(_PARITY):
+    if family_of(level) in PARITY_DISKS:
         return f"{target.array} is {level}: each small write reads and writes parity"
     if level in _NO_COPY:
         return f"{target.array} is {level}, without a copy"
@@ -361,7 +361,7 @@ def storage_on_parity(facts: Facts, workload: DeclaredWorkload | None) -> Findin
     found = tuple(
         target
         for _, target in _service_targets(facts, "storage")
-        if (target.level or "").startswith(_PARITY) and {kinds.get(name) for name in target.disks} == {"nvme"}
+        if family_of(target.level) in PARITY_DISKS and {kinds.get(name) for name in target.disks} == {"nvme"}
     )
     if not found:
         return None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from advisor.facts.array import Array
+from advisor.facts.levels import LEVELS, PARITY_DISKS, STRIPED
 from advisor.host.numbers import count_noun
 from advisor.rules import sources
 from advisor.rules.queries import leading_count
@@ -15,10 +16,7 @@ from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 ORDER = 170
 
 _KIB, _MIB = 1 << 10, 1 << 20
-_PARITY = frozenset({"raid4", "raid5", "raid6"})
-_REDUNDANT = _PARITY | {"raid1", "raid10"}
-_STRIPED = _PARITY | {"raid0", "raid10"}
-_PENALTY = {"raid4": 4, "raid5": 4, "raid6": 6}
+_REDUNDANT = {*PARITY_DISKS, "raid1", "raid10"}
 _CACHE_ENTRIES = (4096, 2048, 1024, 512)
 _CACHE_SHARE = 0.02
 _THREADS = 4
@@ -38,7 +36,7 @@ _UNTIL_DONE = {
 }
 
 
-def _of_md(facts: Facts, levels: frozenset[str]) -> Iterator[Array]:
+def _of_md(facts: Facts, levels: Container[str | None]) -> Iterator[Array]:
     return (array for array in facts.arrays if array.manager == "md" and array.level in levels)
 
 
@@ -78,7 +76,7 @@ def _cache_that_fits(facts: Facts, array: Array) -> int | None:
 def small_cache(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
     if workload is None or not workload.is_sequential or not workload.is_write_heavy:
         return
-    for array, entries in ((array, _cache_that_fits(facts, array)) for array in _of_md(facts, _PARITY)):
+    for array, entries in ((array, _cache_that_fits(facts, array)) for array in _of_md(facts, PARITY_DISKS)):
         if entries is not None and (now := _array_attribute(array, "stripe_cache_size")) is not None and now < entries:
             cost = _cache_bytes(facts, array, entries)
             yield small_cache.found(
@@ -111,7 +109,7 @@ def small_cache(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
 def one_thread(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     found = tuple(
         array
-        for array in _of_md(facts, _PARITY)
+        for array in _of_md(facts, PARITY_DISKS)
         if _array_attribute(array, "group_thread_cnt") == 0
         and array.disks
         and all(disk.startswith("nvme") for disk in array.disks)
@@ -208,7 +206,7 @@ def mismatches(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
         if sectors and array.level in _REDUNDANT:
             name = shlex.quote(array.name)
             check = f"echo check > /sys/block/{shlex.quote(array.device)}/md/sync_action"
-            by_parity = array.level in _PARITY
+            by_parity = array.level in PARITY_DISKS
             yield mismatches.found(
                 severity="warning" if by_parity else "info",
                 title=f"{array.name}: the last check found "
@@ -248,12 +246,12 @@ def mismatches(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Find
 def parity_random(facts: Facts, workload: DeclaredWorkload | None) -> Finding | None:
     if workload is None or workload.access != "random" or (workload.write_share or 0) < _RANDOM_WRITES:
         return None
-    found = tuple(array for array in facts.arrays if array.manager in ("md", "lvm") and array.level in _PARITY)
+    found = tuple(array for array in facts.arrays if array.manager in ("md", "lvm") and array.level in PARITY_DISKS)
     if not found:
         return None
     return parity_random.found(
         why="A write smaller than a stripe reads and writes data and parity: "
-        + "; ".join(f"{_PENALTY[array.level or '']} operations for each on {array.name}" for array in found)
+        + "; ".join(f"{LEVELS[array.level or ''].small_write} operations for each on {array.name}" for array in found)
         + ", against 2 on RAID 10.",
         evidence={
             "arrays": tuple(array.name for array in found),
@@ -289,7 +287,7 @@ def small_chunk(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
     else:
         least = _STREAM_CHUNK_BYTES if workload.is_sequential and workload.has_large_blocks else None
     for array in facts.arrays:
-        if array.level in _STRIPED and array.chunk_bytes and least is not None and array.chunk_bytes < least:
+        if array.level in STRIPED and array.chunk_bytes and least is not None and array.chunk_bytes < least:
             is_random = workload.access == "random"
             yield small_chunk.found(
                 severity="advice" if is_random else "info",

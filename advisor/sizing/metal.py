@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from advisor.facts.levels import PARITY_DISKS
 from advisor.limits import wire
 from advisor.limits.declared import Declared
 from advisor.limits.figures import Figures
@@ -141,7 +142,7 @@ def _is_enough(drive: Drive, level: str, count: int, demand: Demand) -> bool:
     if drive.gib is None:
         data = None
     else:
-        data = drive.gib * {"raid0": count, "raid10": count / 2, "raid5": count - 1, "raid6": count - 2}[level]
+        data = drive.gib * (count / 2 if level == "raid10" else count - PARITY_DISKS.get(level, 0))
     # What is not known of a drive carries nothing.
     return (
         (not demand.mb_s or (mb_s or 0) >= demand.mb_s * _ROUNDING)
