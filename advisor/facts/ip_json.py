@@ -152,7 +152,7 @@ def _is_mac(text: str) -> bool:
 
 
 def _find_kind(info_kind: str | None, link_type: str | None, data: Json) -> str | None:
-    if link_type == "infiniband":
+    if link_type == "infiniband" or info_kind == "ipoib":
         return "infiniband"
     if info_kind == "tun":
         return _get_text(data, "type") or "tun"

@@ -21,7 +21,7 @@ from advisor.planning.guards import check_guards
 from advisor.planning.iscsi import record_notes
 from advisor.planning.links import related_links
 from advisor.planning.merging import merge_targets
-from advisor.planning.mtu import explain_range, idle_notes
+from advisor.planning.mtu import explain_range, idle_notes, upper_notes
 from advisor.planning.multipath import new_file
 from advisor.planning.neighbours import Neighbours, ipv6_notes
 from advisor.planning.observations import FileState, Observations, ObservedTarget
@@ -106,6 +106,7 @@ def make_plan(
                 (
                     *guard_notes,
                     *_link_notes(changes, facts),
+                    *upper_notes(_mtu_links(changes), facts),
                     *idle_notes(changes, facts),
                     *record_notes(changes, facts),
                     *_make_notes(changes, seen, facts),
@@ -422,9 +423,10 @@ _CUT = "a peer or router that does not carry the new MTU cuts this host off"
 _INTERRUPTED = "this host is cut off while its driver applies the value"
 
 
-def _mtu_links(changes: Iterable[Change]) -> list[str]:
-    names = (change.tunable.split(":") for change in changes)
-    return [words[1] for words in names if words[0] == "link" and words[-1] == "mtu"]
+def _mtu_links(changes: Iterable[Change]) -> dict[str, int]:
+    """The MTU of each link that gets one."""
+    words = ((change.tunable.split(":"), change.after) for change in changes)
+    return {name: int(mtu) for (kind, name, *rest), mtu in words if kind == "link" and rest == ["mtu"]}
 
 
 _OPPOSED = "cannot be set along with"

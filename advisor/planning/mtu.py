@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import TITLES
@@ -22,6 +22,7 @@ from advisor.rules.storage_path import carriers
 from advisor.tunables.link_mtu import LinkMtu
 
 LINK_RANK = 100
+_WITH_OWN_MTU = frozenset({"vlan", "macvlan", "macvtap", "ipvlan", "infiniband"})
 
 
 def select_links(
@@ -97,6 +98,15 @@ def idle_notes(changes: Iterable[Change], facts: Facts) -> Iterator[str]:
     if idle or any(one.tunable.startswith("llt:") for one in changes):
         on = f": nothing of its storage is known to cross {', '.join(idle)}" if idle else ""
         yield f"no write crosses LLT here, as this host is {TITLES[name]}{on}; the white paper gains nothing here"
+
+
+def upper_notes(planned: Mapping[str, int], facts: Facts) -> Iterator[str]:
+    """What lies on a link that is raised and keeps its own MTU, as a VLAN or a child of IPoIB does."""
+    for name, mtu in sorted(planned.items()):
+        upper = (link for link in facts.links if name in link.lower and link.kind in _WITH_OWN_MTU)
+        kept = [link.name for link in upper if (link.mtu or mtu) < mtu and link.name not in planned]
+        if kept:
+            yield f"what lies on {name} keeps its own MTU: {', '.join(kept)}; --set links= names what is meant too"
 
 
 def _skip_unable(name: str, limit: int) -> Selected:

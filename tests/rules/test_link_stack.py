@@ -10,7 +10,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.link_stack import keeper_of, overhead_bytes
 from advisor.facts.links import Channels
 from advisor.facts.writers.record import Write
-from advisor.planning.mtu import select_links
+from advisor.planning.mtu import select_links, upper_notes
 from advisor.rules.registry import judge
 from advisor.rules.remedy import SetTunable
 from tests.cases import read_cases
@@ -101,6 +101,12 @@ def test_most_by_mode_and_driver(mode: str, driver: str, mtu: str, taken: bool) 
     host = facts(links=(link("l0", kind=kind, driver=driver, mtu=1500, mtu_max=65535, detail={"mode": mode}),))
     (one,) = select_links({"mtu": mtu, "links": ("l0",)}, host)
     assert (one.refusal is None) is taken
+
+
+@pytest.mark.parametrize(("kind", "mtu", "planned", "named"), CASES["above"])
+def test_what_lies_on_a_raised_link_is_named(kind: str, mtu: int, planned: int, named: bool) -> None:
+    host = joined(link("ib0", mtu=1500), stack("ib0.8001", kind, "ib0", mtu=mtu))
+    assert ["ib0.8001" in note for note in upper_notes({"ib0": planned}, host)] == [True] * named
 
 
 @pytest.mark.parametrize(("mtu", "below", "fires"), [(1500, 9000, True), (1472, 1500, False), (8192, 9000, False)])
