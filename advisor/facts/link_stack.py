@@ -33,7 +33,9 @@ _CNI = Keeper("the container network (CNI)", "the MTU in the configuration of th
 _DOCKER = Keeper("Docker or Podman", "the MTU of its network: --opt com.docker.network.driver.mtu or mtu")
 _LIBVIRT = Keeper("libvirt", "<mtu size='{mtu}'/> in the network or in the guest's interface")
 _LXD = Keeper("LXD or Incus", "bridge.mtu of its network")
-_GUEST = Keeper("a guest of this host", "the MTU in the guest's definition, and inside the guest")
+_XAPI = Keeper("XenServer or XCP-ng", "xe network-param-set uuid=UUID MTU={mtu}")
+_VIRTUAL = Keeper("VMware, VirtualBox or a VPN client", "the MTU in its own settings")
+_GUEST = Keeper("a guest or container of this host", "the MTU in its definition, and inside it")
 
 # Name of the link, its kind (an empty set for any), the program.
 _KEEPERS: tuple[tuple[str, frozenset[str], Keeper], ...] = (
@@ -49,12 +51,26 @@ _KEEPERS: tuple[tuple[str, frozenset[str], Keeper], ...] = (
         frozenset(),
         _CNI,
     ),
-    (r"azv[0-9a-f]+|eni[0-9a-f]{8,}|gke[0-9a-f]{8,}|cilium\w*|kube_\w+|vmi\d+", frozenset(), _CNI),
-    (r"docker\d+|docker_gwbridge|br-[0-9a-f]{12}|(cni-)?podman\d+", frozenset(), _DOCKER),
+    (
+        r"azv[0-9a-f]+|eni[0-9a-f]{8,}|gke[0-9a-f]{8,}|cilium\w*|kube_\w+|vmi\d+|vxlan-6784|pod-id-link\d+|vlan\.eth\.\d+"
+        r"|tap\d+_kata|vhost0",
+        frozenset(),
+        _CNI,
+    ),
+    (r"docker\d+|docker_gwbridge|br-[0-9a-f]{12}|(cni-)?podman\d+|nerdctl\d+", frozenset(), _DOCKER),
     (r"virbr\d+(-nic)?|vnet\d+", frozenset(), _LIBVIRT),
-    (r"(lxd|lxc|incus)br\d+", frozenset(), _LXD),
-    (r"tap\d+i\d+|fw(br|pr|ln)\d+[pi]\d+|(tap|qvo|qvb|qbr)[0-9a-f]{8}-[0-9a-f]{2}|vif\d+\.\d+", frozenset(), _GUEST),
+    (r"(lxd|lxc|incus)br\d+(-mtu)?", frozenset(), _LXD),
+    (r"xenbr\d+|xapi\d+", frozenset(), _XAPI),
+    (r"vmnet\d+|vboxnet\d+|tailscale\d+|zt[a-z0-9]{8,}", frozenset(), _VIRTUAL),
+    (
+        r"(tap|veth)\d+i\d+|fw(br|pr|ln)\d+[pi]\d+|(tap|qvo|qvb|qbr)[0-9a-f]{8}-[0-9a-f]{2}|vif\d+\.\d+(-emu)?"
+        r"|v[ebz]-.+|veth[0-9a-f]{7,8}",
+        frozenset(),
+        _GUEST,
+    ),
 )
+_HAND_DOWN = frozenset({"hv_netvsc", "net_failover"})
+"""Drivers of a pair of links that give their MTU to the virtual function below them."""
 _GUESTS = frozenset({"tap", "macvtap", "vhost"})
 
 _OVERHEADS: Mapping[str, tuple[int, int]] = {
@@ -77,6 +93,12 @@ ENCAPSULATIONS = frozenset(_OVERHEADS)
 def ports_of(link: Link, links: Mapping[str, Link]) -> tuple[Link, ...]:
     """The links directly below a link that are known."""
     return tuple(links[name] for name in link.lower if name in links)
+
+
+def leader_of(link: Link, links: Mapping[str, Link]) -> str | None:
+    """The team or paired link that a link is a port of: it hands its MTU down, and takes a port's from nobody."""
+    above = (links[name] for name in link.upper if name in links)
+    return next((one.name for one in above if one.kind == "team" or one.driver in _HAND_DOWN), None)
 
 
 def keeper_of(link: Link, links: Mapping[str, Link]) -> Keeper | None:

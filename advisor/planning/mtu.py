@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import TITLES
-from advisor.facts.link_stack import explain_keeper, keeper_of, mode_mtu, overhead_bytes, ports_of
+from advisor.facts.link_stack import explain_keeper, keeper_of, leader_of, mode_mtu, overhead_bytes, ports_of
 from advisor.facts.links import Link
 from advisor.host.numbers import is_count
 from advisor.planning.heartbeats import unable_links
@@ -45,7 +45,7 @@ def select_links(
     )
     judged = {name: judge_link(links[name], only or Only()) for name in given or links_by_role(values, facts)}
     wanted = _with_lower(tuple(name for name, unclear in judged.items() if unclear == ""), links, mtu)
-    chosen = [name for name in sorted(wanted) if name in given or _team_of(links[name], links) is None]
+    chosen = [name for name in sorted(wanted) if name in given or leader_of(links[name], links) is None]
     unable = unable_links(values, facts) if has_field and not given else {}
     meant = (
         _skip_unable(name, unable[name])
@@ -80,11 +80,6 @@ def links_by_role(values: Values, facts: Facts) -> tuple[str, ...]:
         and link.addresses
         and (link.kind in ("bond", "team", "infiniband", "vlan") or (link.kind == "ethernet" and link.pci is not None))
     )
-
-
-def _team_of(link: Link, links: dict[str, Link]) -> str | None:
-    """The team that a link is a port of: it hands its MTU down, and the kernel takes a port's from nobody else."""
-    return next((name for name in link.upper if name in links and links[name].kind == "team"), None)
 
 
 def idle_notes(changes: Iterable[Change], facts: Facts) -> Iterator[str]:
@@ -197,7 +192,7 @@ def _explain_refusal(link: Link, mtu: int, links: dict[str, Link], *, is_named: 
     kept = explain_keeper(link, links, mtu)
     if kept is not None:
         return kept
-    team = _team_of(link, links)
+    team = leader_of(link, links)
     if team is not None and link.mtu != mtu:
         return f"it is a port of {team}, which alone can change its MTU: name {team} instead"
     if link.kind == "team":

@@ -232,7 +232,8 @@ def mtu_above_port(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[
     ports = physical_ports(facts.links)
     for link in facts.links:
         below = (links[ports[link.name]],) if ports.get(link.name) in links else _own_ports(link, links)
-        if link.kind in ENCAPSULATIONS or link.mtu is None or not below or keeper_of(link, links):
+        # A VRF carries no frames of its own; its MTU is the kernel's largest.
+        if link.kind in (*ENCAPSULATIONS, "vrf") or link.mtu is None or not below or keeper_of(link, links):
             continue
         # A bridge's frames leave by each port: links.mtu-differs-in-stack names those that differ.
         carried = max if link.kind == "bridge" else min

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from advisor.facts.cpulist import parse_list
 from advisor.facts.host_facts import Facts
+from advisor.facts.link_stack import leader_of
 from advisor.facts.links import Link
 from advisor.facts.numa import near_cpus
 from advisor.host.numbers import is_count
@@ -64,7 +65,7 @@ def by_name(facts: Facts) -> dict[str, Link]:
 
 def is_physical(link: Link) -> bool:
     """Whether a device of the machine, or of the hypervisor, stands behind the link."""
-    return link.pci is not None or (link.driver in _PARAVIRTUAL and not link.lower)
+    return link.pci is not None or (link.driver in _PARAVIRTUAL and link.kind == "ethernet")
 
 
 def is_up(link: Link) -> bool:
@@ -93,8 +94,10 @@ def links_below(name: str, links: Mapping[str, Link]) -> tuple[Link, ...]:
 
 
 def has_master(link: Link, links: Mapping[str, Link]) -> bool:
-    """Whether it is a port of a bond, team or bridge, which then sets its MTU."""
-    return any(upper in links and links[upper].kind in {"bond", "team", "bridge"} for upper in link.upper)
+    """Whether it is a port of a bond, team, bridge or paired link, which then sets its MTU."""
+    return leader_of(link, links) is not None or any(
+        upper in links and links[upper].kind in {"bond", "team", "bridge"} for upper in link.upper
+    )
 
 
 def carries_default_route(link: Link, links: Mapping[str, Link]) -> bool | None:

@@ -72,7 +72,7 @@ def test_ports_of_open_vswitch_and_of_foreign_bridges_are_kept_too() -> None:
         "eth0": "Open vSwitch",
         "cni0": "the container network (CNI)",
         "vethA": "the container network (CNI)",
-        "tap0": "a guest of this host",
+        "tap0": "a guest or container of this host",
     }
 
 
