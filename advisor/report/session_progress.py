@@ -38,7 +38,7 @@ def check_text(check: ProofCheck, *, width: int, color: bool) -> str:
     for line in plan_lines(event if check.layout.arms > 2 else replace(event, workloads=0))[:-1]:
         page.bullet(line)
     for reason in check.gate.busy:
-        page.bullet(f"The host is busy: {reason}. Other load costs pairs, and no correctness.")
+        page.bullet(f"The host is busy: {reason}. Other load takes more pairs, and makes no verdict wrong.")
     page.bulleted("Notes", check.notes)
     return page.text
 

@@ -70,7 +70,7 @@ exit $code
     [(("--keep-if-gain",), 30000, 0, True), ((), 30000, 0, False), (("--keep-if-gain",), 9000, 1, False)],
 )
 @needs_a_host
-def test_a_proven_gain_is_applied_and_persisted_where_that_is_asked_for(
+def test_a_proven_gain_is_applied_where_that_is_asked_for(
     words: tuple[str, ...], value: int, code: int, is_kept: bool, fake_fio: FakeFio, disk: Path
 ) -> None:
     place = disk / "host"
@@ -105,5 +105,5 @@ def test_a_proven_gain_is_applied_and_persisted_where_that_is_asked_for(
     assert live == str(value if is_kept else 16384)
     states = [record.state for record in Store(str(disk / "state")).read_records()]
     assert states == (["rolled-back", "applied"] if is_kept else ["rolled-back"])
-    persisted = [path for path in (place / "etc/sysctl.d").glob("*") if f"= {value}" in path.read_text()]
-    assert len(persisted) == is_kept
+    # A file would set it for the host at its next boot, and this is a namespace of its own.
+    assert not list((place / "etc/sysctl.d").glob("*"))

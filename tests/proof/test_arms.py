@@ -61,7 +61,9 @@ class FileSwitch:
 def empty(workloads: tuple[str, ...] = (WORKLOAD,), arms: tuple[str, ...] = ARMS, blocks: int = 14) -> Session:
     mode = msgspec.structs.replace(MODES["quick"], pairs=blocks, looks=(blocks,), seconds=0.1)
     loads = [get_workload(name) for name in workloads]
-    schedule = make_schedule(mode, loads, free_bytes=1 << 40, place_seconds=0, scratch_bytes=MIB, arms=len(arms))
+    schedule = make_schedule(
+        mode, loads, free_bytes=1 << 40, place_seconds=0, scratch_bytes=MIB, arms=len(arms), hold_seconds=0.1
+    )
     bare = ProofSubject(", ".join(arms[1:]), tuple(map(Claim, workloads)))
     return Session(
         subject=resolve_subject(bare, mode, most=len(workloads)),
