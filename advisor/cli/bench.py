@@ -9,6 +9,7 @@ from typer import Argument, Option
 
 from advisor.cli.complete import measured_workloads
 from advisor.cli.measuring import (
+    WITH_COMMAND,
     AsUser,
     Budget,
     ByteBudget,
@@ -26,7 +27,7 @@ from advisor.cli.measuring import (
     ask_when_busy,
     exit_code,
     print_result,
-    refuse_with_command,
+    refuse_given,
     repeated_options,
     say_where_kept,
     variables_to_repeat,
@@ -97,7 +98,7 @@ def bench(
         environment=environment or (),
     )
     if own is not None:
-        refuse_with_command(
+        refuse_given(
             {
                 "--target": target,
                 "--workload": workloads,
@@ -106,7 +107,8 @@ def bench(
                 "--file-size": size,
                 "--place": places,
                 "--byte-budget": byte_budget,
-            }
+            },
+            *WITH_COMMAND,
         )
     chosen = choose_settings(
         target=target,

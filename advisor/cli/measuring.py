@@ -135,39 +135,17 @@ def variables_to_repeat(given: Sequence[str]) -> list[str]:
     ]
 
 
-def refuse_with_command(given: Mapping[str, object]) -> None:
-    """Raise UsageError for the first of these options that has a value: they are fio's, and ``--command`` is given."""
+def refuse_given(given: Mapping[str, object], why: str, hint: str | None = None) -> None:
+    """Raise UsageError for the first of these options that has a value."""
     for name, value in given.items():
         if value not in (None, False) and value != []:
-            raise UsageError(
-                f"{name} and --command exclude each other: it is of fio's runs",
-                hint="the command has its own options; --directory is where it works",
-            )
+            raise UsageError(f"{name} {why}", hint=hint)
 
 
-def refuse_with_live(given: Mapping[str, object]) -> None:
-    """Raise UsageError for the first of these options that has a value: they are of a load, and ``--live`` makes
-    none."""
-    for name, value in given.items():
-        if value not in (None, False) and value != []:
-            raise UsageError(
-                f"{name} and --live exclude each other: nothing is run under live traffic",
-                hint="advisor prove --help lists what belongs to --live",
-            )
-
-
-def refuse_without_live(given: Mapping[str, object], *, is_live: bool) -> None:
-    """Raise UsageError for the first of these options that has a value where ``--live`` is not given."""
-    for name, value in given.items():
-        if not is_live and value not in (None, False) and value != []:
-            raise UsageError(f"{name} belongs to --live")
-
-
-def refuse_with_replay(given: Mapping[str, object]) -> None:
-    """Raise UsageError for the first of these that has a value: ``--replay`` measures nothing."""
-    for name, value in given.items():
-        if value not in (None, False) and value != []:
-            raise UsageError(f"{name} and --replay exclude each other: nothing is measured")
+WITH_COMMAND = (
+    "and --command exclude each other: it is of fio's runs",
+    "the command has its own options; --directory is where it works",
+)
 
 
 def exit_code(result: Proof | Bench) -> int:

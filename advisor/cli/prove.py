@@ -12,6 +12,7 @@ from typer import Argument, Option
 from advisor.cli.change import Set
 from advisor.cli.complete import proven_workloads, requestable_words
 from advisor.cli.measuring import (
+    WITH_COMMAND,
     AsUser,
     Budget,
     ByteBudget,
@@ -31,9 +32,7 @@ from advisor.cli.measuring import (
     exit_code,
     print_check,
     print_result,
-    refuse_with_command,
-    refuse_with_replay,
-    refuse_without_live,
+    refuse_given,
     repeated_options,
     say_where_kept,
     variables_to_repeat,
@@ -176,7 +175,7 @@ def prove(
     if svg is not None and not live:
         check_page(svg, "--svg", others=(save, html, replay))
     if replay is not None:
-        refuse_with_replay(
+        refuse_given(
             {
                 "PROFILE": names,
                 "--self-test": self_test,
@@ -188,10 +187,12 @@ def prove(
                 "--workload": workloads,
                 "--target": target,
                 "--keep-if-gain": keep_if_gain,
-            }
+            },
+            "and --replay exclude each other: nothing is measured",
         )
         return run_session(lambda: replay_session(replay), html, svg, as_json=as_json)
-    refuse_without_live({"--period": period, "--tau": tau, "--abort-if": abort_if, "--yes": yes}, is_live=live)
+    if not live:
+        refuse_given({"--period": period, "--tau": tau, "--abort-if": abort_if, "--yes": yes}, "belongs to --live")
     if live:
         session = make_live_session(
             names or (),
@@ -255,7 +256,7 @@ def prove(
         environment=environment or (),
     )
     if command is not None:
-        refuse_with_command(
+        refuse_given(
             {
                 "--target": target,
                 "--workload": workloads,
@@ -263,7 +264,8 @@ def prove(
                 "--file-size": size,
                 "--place": places,
                 "--byte-budget": byte_budget,
-            }
+            },
+            *WITH_COMMAND,
         )
     elif target is None:
         raise UsageError("nothing to measure on", hint="--target DIR, or --command CMD")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.cli.measuring import refuse_with_live, repeated_options, variables_to_repeat
+from advisor.cli.measuring import refuse_given, repeated_options, variables_to_repeat
 from advisor.cli.output import parse_settings, say
 
 if TYPE_CHECKING:
@@ -32,7 +32,11 @@ def make_live_session(
     from advisor.operations.prove_live import choose_live, prove_live
     from advisor.report.live_consent import consent_lines
 
-    refuse_with_live(others)
+    refuse_given(
+        others,
+        "and --live exclude each other: nothing is run under live traffic",
+        "advisor prove --help lists what belongs to --live",
+    )
     if not names:
         raise UsageError("--live needs a profile or values", hint="such as sysctl:net.core.busy_poll=50")
     options, chosen = choose_live(**live), choose_settings(**settings)

@@ -8,6 +8,7 @@ from typer import Option
 
 from advisor.cli.complete import proven_workloads, requestable_words
 from advisor.cli.measuring import (
+    WITH_COMMAND,
     AsUser,
     ByteBudget,
     CommandTimeout,
@@ -19,7 +20,7 @@ from advisor.cli.measuring import (
     OwnBenchmark,
     Seconds,
     Target,
-    refuse_with_command,
+    refuse_given,
     repeated_options,
     variables_to_repeat,
 )
@@ -165,8 +166,9 @@ def tune(
             environment=environment or (),
         )
         if command is not None:
-            refuse_with_command(
-                {"--target": target, "--seconds": seconds, "--file-size": size, "--byte-budget": byte_budget}
+            refuse_given(
+                {"--target": target, "--seconds": seconds, "--file-size": size, "--byte-budget": byte_budget},
+                *WITH_COMMAND,
             )
         if workload is not None:
             chosen = choose_settings(target=target, seconds=seconds, size=size, byte_budget=byte_budget)
