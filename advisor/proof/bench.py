@@ -11,11 +11,8 @@ import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-import msgspec
-
 from advisor.errors import UsageError
 from advisor.host import Host
-from advisor.proof import schedule as scheduling
 from advisor.proof.covariates import read_gate
 from advisor.proof.fio import FioProcess, FioRunner, RunsCommand, read_version
 from advisor.proof.identity import read_identity
@@ -23,18 +20,16 @@ from advisor.proof.interrupt import caught_signals
 from advisor.proof.measurer import lamps_of
 from advisor.proof.own_command import COMMAND_WORKLOAD, OwnCommand
 from advisor.proof.records import FioRun
-from advisor.proof.schedule import Schedule
 from advisor.proof.scratch import require_space
 from advisor.proof.series import Bench, Round, Series, summarise_series
-from advisor.proof.session import chosen_mode, layout_notes
+from advisor.proof.session import chosen_mode, lay_out_runs, layout_notes
 from advisor.proof.session_runner import Progress, ProgressEvent, SessionRunner, Settings, accept_busy, silent
 from advisor.proof.sizes import thread_counts
 from advisor.proof.target import MeasuredTarget, read_target
-from advisor.proof.workloads import Pattern, command_pattern, get_workload
+from advisor.proof.workloads import command_pattern, get_workload
 
 DEFAULT_WORKLOADS = ("infoscale.4k-rand-rw50", "iometer.maxtp-r100")
 """Small random I/O one at a time, and large reads with many outstanding."""
-"""The same for a disk itself, where nothing is to be written."""
 
 
 def bench(
@@ -64,13 +59,14 @@ def bench(
     with caught_signals() as stop:
         target = target or read_target(host, settings.target)
         version = "" if command is not None else read_version(runner, stop)
-        plan = _make_schedule(patterns, settings, target)
+        plan = lay_out_runs(chosen_mode(settings), patterns, settings, target, arms=1)
         if plan.scratch_bytes:
             require_space(target, plan.scratch_bytes, settings.keep)
         gate = read_gate(host)
         if isinstance(runner, RunsCommand):
             # That it runs and holds its figures, and how long it takes.
-            plan = _make_schedule(patterns, settings, target, run_seconds=runner.try_out(stop))
+            seconds = runner.try_out(stop)
+            plan = lay_out_runs(chosen_mode(settings), patterns, settings, target, arms=1, run_seconds=seconds)
         accept_busy(gate, plan, settings)
         series = Series(
             workloads=names,
@@ -112,28 +108,6 @@ def sweep_threads(workloads: Sequence[str], threads: str | None) -> tuple[str, .
     if not workloads:
         raise UsageError("--threads needs --workload NAME", hint="--workload beegfs.iozone-seq --threads 1..64")
     return tuple(f"{name}@{count}" for name in workloads for count in thread_counts(threads))
-
-
-def _make_schedule(
-    patterns: Sequence[Pattern], settings: Settings, target: MeasuredTarget, *, run_seconds: float | None = None
-) -> Schedule:
-    mode = chosen_mode(settings)
-    return scheduling.make_schedule(
-        mode if run_seconds is None else msgspec.structs.replace(mode, seconds=run_seconds),
-        patterns,
-        free_bytes=settings.keep.room_of(target.size_bytes, target.free_bytes),
-        place_seconds=0.0,
-        # How long a command takes is not known before it was tried out: until then it has no budget to exceed.
-        budget_seconds=None if _is_untried(patterns, run_seconds) else settings.budget_seconds,
-        byte_budget=settings.byte_budget,
-        scratch_bytes=settings.scratch_bytes,
-        files=1 + len(settings.places),
-        arms=1,
-    )
-
-
-def _is_untried(patterns: Sequence[Pattern], run_seconds: float | None) -> bool:
-    return patterns[0].name == COMMAND_WORKLOAD and run_seconds is None
 
 
 class _Rounds(SessionRunner[Series, Bench, Round]):

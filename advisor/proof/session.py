@@ -26,7 +26,7 @@ from advisor.proof.fio import FioProcess, FioRunner, RunsCommand, read_version
 from advisor.proof.identity import read_identity
 from advisor.proof.interrupt import Stop, caught_signals
 from advisor.proof.obstacles import CheckedError, Obstacles, ProofCheck
-from advisor.proof.own_command import OwnCommand
+from advisor.proof.own_command import COMMAND_WORKLOAD, OwnCommand
 from advisor.proof.records import (
     MAX_CLAIMS,
     PAIRED,
@@ -46,7 +46,7 @@ from advisor.proof.schedule import MODES, Mode, Schedule
 from advisor.proof.scratch import left_behind, require_space
 from advisor.proof.session_runner import Conductor, Progress, ProgressEvent, Settings, accept_busy, silent
 from advisor.proof.target import MeasuredTarget, read_target
-from advisor.proof.workloads import get_measured
+from advisor.proof.workloads import Pattern, get_measured
 
 __all__ = ["NullToggle", "Progress", "ProgressEvent", "Settings", "Toggle", "plan_session", "prove", "self_test"]
 
@@ -154,20 +154,47 @@ def _make_schedule(
         needed = smallest_blocks((len(arms) - 1) * len(subject.claims)) + 1
         blocks = max(BLOCKS[settings.mode], needed)
         mode = replace(mode, pairs=blocks, looks=(blocks,))
-    # How long a command takes is not known before it was tried out: until then it has no budget to exceed.
-    is_untried = subject.command is not None and run_seconds is None
+    return lay_out_runs(
+        mode,
+        [get_measured(name) for name in measured_workloads(subject)],
+        settings,
+        target,
+        run_seconds=run_seconds,
+        place_seconds=PLACE_SECONDS + toggle.settle_seconds,
+        arms=len(arms) if ablation is None else run_count(ablation.words),
+        held=len(arms) if ablation is None else 0,
+        hold_seconds=settings.hold_seconds,
+    )
+
+
+def lay_out_runs(
+    mode: Mode,
+    patterns: Sequence[Pattern],
+    settings: Settings,
+    target: MeasuredTarget,
+    *,
+    arms: int,
+    place_seconds: float = 0.0,
+    run_seconds: float | None = None,
+    held: int = 2,
+    hold_seconds: float = scheduling.HOLD_SECONDS,
+) -> Schedule:
+    """A layout within the settings' budgets and the target's space; ``run_seconds`` is what a command took when it was
+    tried out."""
+    # How long a command takes is not known before that: until then it has no budget to exceed.
+    is_untried = run_seconds is None and any(one.name == COMMAND_WORKLOAD for one in patterns)
     return scheduling.make_schedule(
         mode if run_seconds is None else replace(mode, seconds=run_seconds),
-        [get_measured(name) for name in measured_workloads(subject)],
+        patterns,
         free_bytes=settings.keep.room_of(target.size_bytes, target.free_bytes),
-        place_seconds=PLACE_SECONDS + toggle.settle_seconds,
+        place_seconds=place_seconds,
         budget_seconds=None if is_untried else settings.budget_seconds,
         byte_budget=settings.byte_budget,
         scratch_bytes=settings.scratch_bytes,
         files=1 + len(settings.places),
-        arms=len(arms) if ablation is None else run_count(ablation.words),
-        held=len(arms) if ablation is None else 0,
-        hold_seconds=settings.hold_seconds,
+        arms=arms,
+        held=held,
+        hold_seconds=hold_seconds,
     )
 
 

@@ -20,8 +20,8 @@ from advisor.proof.metrics import METRICS, Metric
 from advisor.proof.own_command import COMMAND_WORKLOAD, OwnCommand
 from advisor.proof.profile import ground_for, ground_for_command
 from advisor.proof.relevance import class_of, require_visible
-from advisor.proof.schedule import MODES, Schedule, looks_for, make_schedule
-from advisor.proof.session import PLACE_SECONDS, chosen_mode
+from advisor.proof.schedule import MODES, Schedule, looks_for
+from advisor.proof.session import PLACE_SECONDS, chosen_mode, lay_out_runs
 from advisor.proof.session_runner import Settings
 from advisor.proof.tuning_records import TunePattern, TuneSession
 from advisor.proof.workloads import command_pattern, get_workload
@@ -73,20 +73,14 @@ class RaceLoad:
             require_visible(host, plan, self._ground.target, [self._workload])
 
     def _schedule(self, pairs: int, arms: int, run_seconds: float | None = None) -> Schedule:
-        mode = chosen_mode(self._settings)
-        target, settings = self._ground.target, self._settings
-        return make_schedule(
-            msgspec.structs.replace(
-                mode,
-                pairs=pairs,
-                looks=looks_for(pairs, MODES["default"]),
-                seconds=mode.seconds if run_seconds is None else run_seconds,
-            ),
+        mode, looks = chosen_mode(self._settings), looks_for(pairs, MODES["default"])
+        return lay_out_runs(
+            msgspec.structs.replace(mode, pairs=pairs, looks=looks),
             [self._workload],
-            free_bytes=settings.keep.room_of(target.size_bytes, target.free_bytes),
+            self._settings,
+            self._ground.target,
+            run_seconds=run_seconds,
             place_seconds=PLACE_SECONDS if run_seconds is None else 0.0,
-            byte_budget=settings.byte_budget,
-            scratch_bytes=settings.scratch_bytes,
             arms=arms,
         )
 
