@@ -164,7 +164,7 @@ def summarise_series(series: Series) -> Bench:
     invalid = reasons
     indicative = _indicative_reasons(series)
     measured = tuple(_summarise_workload(series, name, metric) for name, metric in series.measured)
-    notes = [f"the host was busy: {what}" for what in series.gate.busy] if series.forced else []
+    notes = []
     left = sum(1 for one in counted_rounds(series) if one.contaminated)
     if left:
         notes.append(f"{left} contaminated rounds are included: there was no room to repeat them")

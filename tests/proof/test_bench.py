@@ -139,7 +139,7 @@ def test_what_cannot_be_measured_is_refused_before_anything(fake_fio: FakeFio, h
     with pytest.raises(UsageError, match="a command of yours"):
         measure(fake_fio, host, disk, "net.tcp-64k")
     with pytest.raises(RefusedError, match="stay free"):
-        measure(fake_fio, host, disk, keep=Keep(1 << 60, 0.0))
+        measure(fake_fio, host, disk, keep=Keep(0, 1.0))
     with pytest.raises(RefusedError, match="not a directory"):
         measure(fake_fio, host, Path("/etc/passwd"))
     assert [call for call in fake_fio.calls() if call != ["--version"]] == []

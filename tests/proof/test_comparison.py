@@ -86,7 +86,7 @@ def test_workloads_in_common_are_compared_and_others_named() -> None:
         ({"host": replace(HOST, version="9")}, "different versions of advisor: A 0.1.0, B 9"),
         ({"host": None}, "whether both were measured on the same host is not known"),
         ({"host": replace(HOST, machine=None)}, "whether both were measured on the same host is not known"),
-        ({"forced": True}, "B was measured on a busy host by --force"),
+        ({"forced": True}, "B was measured on a busy host"),
         ({"ended": "interrupted"}, "B was interrupted"),
         (
             {"schedule": replace(series([1.0]).schedule, seconds_per_run=1.0)},

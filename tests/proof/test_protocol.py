@@ -271,7 +271,7 @@ def refused(
     [
         (None, "T1", {}, "new sockets"),
         ("network", "T0", {}, "local"),
-        (None, "T0", {"keep": Keep(1 << 60, 0.0)}, "stay free"),
+        (None, "T0", {"keep": Keep(0, 1.0)}, "stay free"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_before_anything(
