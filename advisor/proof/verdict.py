@@ -474,7 +474,7 @@ def late_effect(session: Session) -> str | None:
         # a third of the runs against another, in both arms; sigma is that of a difference of two runs
         error = sigma * math.sqrt(2 / max(1, count // 3))
         moved = metric.sign * (second - first)
-        if session.holds_all:
+        if session.holds_all and not found.direction:
             # what comes so soon that the start of the hold has it
             moved = max(moved, held_effect(session, claim) or 0.0, key=abs)
         if abs(moved) > max(math.log1p(_claim_margin(claim)), HOLD_ERRORS * error):

@@ -319,6 +319,9 @@ def test_a_difference_is_called_only_in_the_direction_of_the_held_arms(
     proof = decide_session(found)
     assert proof.verdict == verdict
     assert bool(proof.reasons) == (verdict == "inconclusive")
+    steady = tuple(replace(one, runs=one.runs[-3:] * 2) for one in found.holds)
+    if verdict in ("gain", "loss"):
+        assert not any("comes later" in note for note in decide_session(replace(found, holds=steady)).notes)
     for holds in ((), (replace(found.holds[0], runs=()), found.holds[1])):
         unheld = decide_session(replace(found, holds=holds))
         assert (unheld.verdict, len(unheld.reasons)) == ("inconclusive", 1)
