@@ -126,6 +126,8 @@ class _Reader:
         lost, paths = self._count_paths(device)
         missing = None if lost is None else len(lost)
         state = None if missing is None else recorded.path_state(missing, paths)
+        if state is None and not self.host.is_live:
+            self.unknown.note(f"arrays.{device.title}.state", "neither multipath -ll nor dmsetup status was recorded")
         made = self._make_array(
             device,
             "dm-multipath",

@@ -206,7 +206,9 @@ def _after_header(text: str, *headers: str) -> str | None:
 
 
 def _find_refusal(text: str) -> str | None:
-    return next((line.strip() for line in text.splitlines() if _REFUSAL.match(line.strip())), None)
+    # perror(3) of a message that ends in a line feed puts the reason on the next line.
+    lines = text.replace("\n: ", ": ").splitlines()
+    return next((line.strip() for line in lines if _REFUSAL.match(line.strip())), None)
 
 
 def _answer_or_refusal(text: str, facts: Answer, what: str) -> Answer | Missing:

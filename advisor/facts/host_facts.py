@@ -100,6 +100,8 @@ def scan(host: Host, *, with_drives: bool | None = None, only_judged: bool = Fal
     ``only_judged`` leaves out the version of systemd, at which no rule looks: the process takes 5 ms of CPU time.
     """
     host, unknown = host.remembering(), Unknowns()
+    for name, why in host.origin.unknown if host.origin else ():
+        unknown.note(name, why)
     disks = read_disks(host, unknown)
     is_asked = with_drives or (with_drives is None and not host.is_live)
     if is_asked and any(disk.kind in ("nvme", "scsi") for disk in disks):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import pairwise
 
 from advisor.facts.ip_json import DETAILS, BareLink, bare_link
 from advisor.host.patterns import lazy_regex
 
 _HEAD = lazy_regex(r"(\d{1,9}): ([^:@\s]+)(?:@([^:\s]+))?: <([^>]*)>(.*)", re.ASCII)
+_ONE_LINE = lazy_regex(r"\d{1,9}: (\S+) +(inet6? .*)", re.ASCII)
 _NOT_DETAIL = ("link/", "inet", "valid_lft", "RX:", "TX:", "vf", "altname", "alias")
 # What ``detail`` holds of a kind that `ip_json` does not list: words, as here, do not distinguish names from values.
 _TUNNEL_NAMES = frozenset({"id", "remote", "local", "ttl", "mode", "table", "key", "ikey", "okey", "dstport"})
@@ -18,13 +20,19 @@ def parse_ip_text(text: str) -> dict[str, BareLink]:
     """Links by name; lines that do not fit are passed over."""
     links: dict[str, BareLink] = {}
     # The lines of each link, its head first.
-    blocks: list[list[str]] = []
+    # What `ip -d link` and `ip address` print of one link, both of which a capture may hold, is put together.
+    blocks: dict[str, list[str]] = {}
+    name = ""
     for line in text.splitlines():
-        if _HEAD.match(line):
-            blocks.append([line])
-        elif blocks and line[:1].isspace():
-            blocks[-1].append(line.strip())
-    for block in blocks:
+        head = _HEAD.match(line)
+        if head:
+            name = head[2]
+            blocks.setdefault(name, [line])
+        elif name and line[:1].isspace():
+            blocks[name].append(line.strip())
+        elif (short := _ONE_LINE.match(line)) and short[1] in blocks:
+            blocks[short[1]].append(short[2])
+    for block in blocks.values():
         link = bare_link(_parse_block(block))
         if link is not None:
             links[link.name] = link
@@ -54,6 +62,7 @@ def _parse_block(block: list[str]) -> dict[str, object]:
         "flags": head[4].split(","),
         "operstate": words.get("state"),
         "master": words.get("master"),
+        "qdisc": words.get("qdisc"),
         "addr_info": [_parse_address(line) for line in block[1:] if line.startswith("inet")],
         "linkinfo": info,
     }
@@ -80,9 +89,13 @@ def _add_link_layer(entry: dict[str, object], lines: list[str]) -> None:
     _add_numbers(entry, words, {"minmtu": "min_mtu", "maxmtu": "max_mtu"})
 
 
-def _rename_words(kind: str, words: dict[str, str]) -> dict[str, str]:
+def _rename_words(kind: str, words: dict[str, str]) -> Mapping[str, object]:
     if kind == "bond":
-        return {("ad_lacp_rate" if name == "lacp_rate" else name): value for name, value in words.items()}
+        lacp = {name: words[f"ad_{name}"] for name in ("aggregator", "partner_mac") if f"ad_{name}" in words}
+        own = {("ad_lacp_rate" if name == "lacp_rate" else name): value for name, value in words.items()}
+        return {**own, "ad_info": lacp}
+    if kind == "bridge":
+        return {("root_id" if name == "designated_root" else name): value for name, value in words.items()}
     if kind == "vxlan":
         return {{"dstport": "port", "dev": "link"}.get(name, name): value for name, value in words.items()}
     return words if kind in DETAILS else {name: value for name, value in words.items() if name in _TUNNEL_NAMES}

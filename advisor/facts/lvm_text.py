@@ -22,7 +22,12 @@ LVS = (
 _HIDDEN = lazy_regex(
     r"_(?:rimage|rmeta|mimage)_[0-9]+$|_(?:mlog|tdata|tmeta|cdata|cmeta|corig|wcorig|cvol|vdata|pmspare|imeta|iorig)$"
 )
-_COLUMNS = {"LV": "lv_name", "VG": "vg_name", "Attr": "lv_attr", "LSize": "lv_size"}
+_COLUMNS = {
+    **{"LV": "lv_name", "VG": "vg_name", "Attr": "lv_attr", "LSize": "lv_size", "Type": "segtype", "#Str": "stripes"},
+    **{"#DStr": "data_stripes", "Stripe": "stripe_size", "Chunk": "chunk_size", "Devices": "devices"},
+}
+_HEADING = lazy_regex(r"LV Tags|LV UUID|(?:Seg|PE) Ranges|\S+")
+_NUMERIC = lazy_regex(r"L?S?Size|(?:Data|Meta|Snap|Copy)%|Cpy%Sync|K?Rahead|#D?Str|Stripe|Chunk|Start|K?Maj|K?Min|#Seg")
 
 
 class LogicalVolume(msgspec.Struct, frozen=True):
@@ -85,19 +90,50 @@ def _prefixed_rows(text: str) -> list[dict[str, str]]:
 
 
 def _column_rows(text: str) -> list[dict[str, str]]:
-    """Columns up to the size are never empty, and the devices come last; what lies between is ambiguous."""
+    """Rows of the table, of which each cell lies where its heading does: columns of words begin there, those of numbers
+    end there (lvmreport(7), report.c)."""
     rows: list[dict[str, str]] = []
-    header: list[str] = []
+    columns: list[tuple[str, int, int]] = []
     for line in text.splitlines():
         words = line.split()
-        if not header:
-            header = words if words[:1] == ["LV"] and "Attr" in words else []
-        elif len(words) >= 4:
-            row = {_COLUMNS[name]: word for name, word in zip(header[:4], words, strict=False) if name in _COLUMNS}
-            if header[-1] == "Devices" and re.fullmatch(r"\S+\([0-9]+\)", words[-1]):
-                row["devices"] = words[-1]
-            rows.append(row)
+        if words[:1] == ["LV"] and "Attr" in words:
+            columns = [(found[0], found.start(), found.end()) for found in _HEADING.finditer(line)]
+        elif columns and len(words) >= 4:
+            cells = _cut_cells(line, columns)
+            # Never empty, and devices look like nothing else: right in a text without its blanks, too.
+            cells |= {name: word for (name, _, _), word in zip(columns[:4], words, strict=False)}
+            if columns[-1][0] == "Devices" and re.fullmatch(r"\S+\([0-9]+\)", words[-1]):
+                cells["Devices"] = words[-1]
+            rows.append({_COLUMNS[name]: cell for name, cell in cells.items() if name in _COLUMNS and cell})
     return rows
+
+
+def _cut_cells(line: str, columns: list[tuple[str, int, int]]) -> dict[str, str]:
+    """The cells of a row by their headings; none of a row that is not in line with them."""
+    cells: dict[str, str] = {}
+    at = 0
+    words: list[str] = []
+    for number, (name, _start, end) in enumerate(columns):
+        following = columns[number + 1] if number + 1 < len(columns) else None
+        if _NUMERIC.fullmatch(name):
+            if line[end - 1 : end + 1].strip() and len(line[end - 1 : end + 1].split()[0]) == 2:
+                return {}  # It goes through a word: the blanks are not those that lvs printed.
+            # Up to its end: what is left of the number there belongs to the columns of words before it.
+            rest, cell = line[at:end], ""
+            if rest and not rest[-1].isspace():
+                cell = rest.split()[-1]
+                rest = rest[: -len(cell)]
+            cells[name] = cell
+            if words:
+                cells[words.pop()] = rest.strip()
+            at = end
+        elif following is None or not _NUMERIC.fullmatch(following[0]):
+            until = following[1] if following else len(line)
+            cells[name] = line[at:until].strip()
+            at = until
+        else:
+            words.append(name)
+    return cells
 
 
 def _parse_volume(row: Mapping[str, str]) -> LogicalVolume:
@@ -106,6 +142,8 @@ def _parse_volume(row: Mapping[str, str]) -> LogicalVolume:
     stripes = re.fullmatch(r"\d{1,6}", row.get("data_stripes") or row.get("stripes") or "", re.ASCII)
     # The segment type; for thin volumes and pools the first attribute says it too (lvs(8), Lv attributes).
     marked = {"t": "thin-pool", "V": "thin"}.get(row.get("lv_attr", "")[:1])
+    if row.get("lv_attr", "")[:1] == "-" and "segtype" not in row and stripes:
+        marked = "striped" if int(stripes[0]) > 1 else "linear"
     names = (re.sub(r"\([0-9]+\)$", "", part.strip()) for part in row.get("devices", "").split(","))
     return LogicalVolume(
         group=row.get("vg_name", "").strip() or row.get("lv_full_name", "").rpartition("/")[0] or None,

@@ -15,6 +15,7 @@ from advisor.host.commands import DEADLINE_SECONDS, CommandRunner, Completed, Li
 from advisor.host.files import DirectoryFiles, FileSource, RememberedFiles
 from advisor.host.missing import ABSENT, Missing
 from advisor.host.numbers import whole_number
+from advisor.host.origin import Origin
 
 if TYPE_CHECKING:
     from advisor.host.steps import PutFile, SetEthtool, SetQdisc, Step
@@ -39,7 +40,7 @@ class Host:
     ``is_live`` is true for the machine that this process runs on; ``is_root`` says whether its reads had root's rights.
     ``asks_kernel`` says whether the kernel is asked where a capture has a command's answer: on a live host, unless it
     is being captured. ``captured_at`` is when a snapshot was taken, in seconds since the epoch; None where that is
-    unknown, and live.
+    unknown, and live. ``origin`` is that of a support archive.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Host:
         is_root: bool = False,
         ethtool_answers: EthtoolAnswers | None = None,
         captured_at: int | None = None,
+        origin: Origin | None = None,
     ) -> None:
         self.files = files
         self._source = files
@@ -58,6 +60,7 @@ class Host:
         self.is_live = self.asks_kernel = is_live
         self.is_root = is_root
         self.captured_at = captured_at
+        self.origin = origin
         self._ethtool = ethtool_answers
         self._drivers = ethtool_ioctl.Ethtool()
         self._answers: dict[str, Any] | None = None

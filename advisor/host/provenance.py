@@ -10,6 +10,7 @@ import msgspec
 
 from advisor.host.files import DirectoryFiles
 from advisor.host.machine import Host
+from advisor.host.origin import Origin
 
 Source = Literal["live", "root", "snapshot"]
 
@@ -19,7 +20,7 @@ class Provenance(msgspec.Struct, frozen=True):
     ``captured_at`` when a capture was taken, None where that is unknown: both in seconds since the epoch.
 
     ``place`` is the directory or file as it was given; empty for this machine. ``options`` are those that the numbers
-    of the findings depend on, each followed by its value.
+    of the findings depend on, each followed by its value. ``origin`` is that of a support archive.
     """
 
     source: Source
@@ -27,6 +28,7 @@ class Provenance(msgspec.Struct, frozen=True):
     captured_at: int | None = None
     place: str = ""
     options: tuple[str, ...] = ()
+    origin: Origin | None = None
 
     @property
     def is_this_host(self) -> bool:
@@ -42,4 +44,4 @@ def is_own_tree(place: object) -> bool:
 def read_provenance(host: Host, place: str = "", options: tuple[str, ...] = ()) -> Provenance:
     """The provenance of what is read of ``host`` now."""
     source: Source = "live" if host.is_live else "root" if isinstance(host.files, DirectoryFiles) else "snapshot"
-    return Provenance(source, int(time.time()), host.captured_at, place, options)
+    return Provenance(source, int(time.time()), host.captured_at, place, options, host.origin)

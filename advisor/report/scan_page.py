@@ -34,7 +34,14 @@ from advisor.report.layout import (
     join_parts,
     width_of,
 )
-from advisor.report.scan_summary import ScanSummary, host_roles, provenance_text, whose_commands, write_headline
+from advisor.report.scan_summary import (
+    ScanSummary,
+    archive_lines,
+    host_roles,
+    provenance_text,
+    whose_commands,
+    write_headline,
+)
 from advisor.report.units import cpu_text, format_binary, times
 from advisor.rules.difference import ScanDifference
 from advisor.rules.finding import Finding
@@ -115,6 +122,11 @@ def scan_text(
         judged_words(judged) if judged.unread else "",
     )
     add_findings(page, findings, notes)
+    lines = archive_lines(provenance, width) if provenance else []
+    if lines:
+        page.blank()
+    for line in lines:
+        page.add(Span(line, QUIET))
     return page.text
 
 

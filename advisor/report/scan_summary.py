@@ -90,10 +90,8 @@ def provenance_text(provenance: Provenance, size: int = 1000) -> str:
     if provenance.source == "live":
         return f"{read} · live"
     if provenance.source == "snapshot":
-        taken = format_minute(provenance.captured_at)
-        if taken:
-            return f"snapshot of {taken}"
-        return f"snapshot without a date · read {read}"
+        taken, kind = format_minute(provenance.captured_at), provenance.origin.kind if provenance.origin else "snapshot"
+        return clean(f"{kind} of {taken}" if taken else f"{kind} without a date · read {read}")
     head, place = f"read {read} · --root ", clean(provenance.place)
     cut = columns(head) + columns(place) - size
     return head + (f"…{place[cut + 1 :]}" if cut > 0 else place)
@@ -286,7 +284,18 @@ def _footer(summary: ScanSummary, width: int) -> Iterator[Sequence[Span]]:
     line = [*details, Span(" · ", QUIET), *more] if more else details
     if width_of(line) <= width:
         yield line
-        return
-    # In a narrow window each command has a line of its own.
-    yield from (details,) if width_of(details) <= width else (details[:2], details[3:])
-    yield from (more,) if more else ()
+    else:
+        # In a narrow window each command has a line of its own.
+        yield from (details,) if width_of(details) <= width else (details[:2], details[3:])
+        yield from (more,) if more else ()
+    yield from ([Span(line, QUIET)] for line in archive_lines(summary.provenance, width))
+
+
+def archive_lines(provenance: Provenance, width: int) -> list[str]:
+    """Remarks on a support archive: what was done to it, and what its owner may be asked for."""
+    origin = provenance.origin
+    if origin is None:
+        return []
+    asked = origin.ask()
+    texts = (origin.note, f"ask for: {asked}" if asked else "")
+    return [line for text in texts if text for line in wrap(text, width, break_on_hyphens=False)]

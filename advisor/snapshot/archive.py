@@ -7,25 +7,28 @@ Archives are read into memory within bounds and never extracted, so no name in o
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
+import stat
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeVar, cast
+from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import msgspec
 
 from advisor.errors import InvalidInputError
 from advisor.facts.redaction import without_credentials, without_secrets
-from advisor.host import Completed, FileSource, Host, MemoryFiles, Missing, NoCommands, RecordedCommands
+from advisor.host import Completed, DirectoryFiles, FileSource, Host, MemoryFiles, Missing, NoCommands, RecordedCommands
 from advisor.host.commands import DEADLINE_SECONDS, MeteredCommands
 from advisor.host.ethtool import Answer
 from advisor.host.files import IS_DIRECTORY, UNRECORDED, ReadBudget
 from advisor.host.input_files import open_given
 from advisor.snapshot import tar as tarball
+from advisor.snapshot.support.kinds import find_kind, is_wanted
 
 if TYPE_CHECKING:
     from tarfile import TarFile
@@ -43,10 +46,25 @@ MAX_READ_STEPS = 8_000_000
 MAX_DEPTH = 64
 MAX_NAME_BYTES = 4096
 MAX_PART = 255
+MAX_SUPPORT_BYTES = 16 << 30
+"""Of another tool's archive, decompressed; what is kept of it is bounded as that of our own."""
 _HEADER_BYTES = 2048  # of a member with a long name, its padding included
+_MAX_OWN_BYTES = MAX_TOTAL_BYTES + MAX_MEMBERS * _HEADER_BYTES
+_MAX_LEFT_OUT = 200
+_KINDS_OF_FILES: Mapping[int, tarball.Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
 _NOTHING = Missing("absent", "not recorded")
 
-_Members = tuple[dict[str, bytes], dict[str, str], set[str]]
+
+class Members(NamedTuple):
+    """What was read of an archive, by path. ``left_out`` is what was not taken of a support archive, with the reason;
+    ``modified`` is when its files were, in seconds since the epoch."""
+
+    contents: dict[str, bytes]
+    links: dict[str, str]
+    directories: set[str]
+    left_out: dict[str, str]
+    modified: dict[str, int]
+    hard_links: dict[str, str]
 
 
 class CommandAnswer(msgspec.Struct, frozen=True):
@@ -263,6 +281,17 @@ def open_snapshot(path: Path) -> Host:
     return _open_path(path, _make_host)
 
 
+def open_unpacked(path: Path) -> Host:
+    """The host of a support archive that somebody has unpacked. Raises InvalidInputError for any other directory."""
+    members = _read_members(_Source.of_directory(path), str(path))
+    kind = find_kind(members.contents)
+    if kind is None:
+        raise InvalidInputError(
+            f"{path}: a directory, not an archive of advisor snapshot", hint=f"--root {path} reads a captured tree"
+        )
+    return _make_host(members, str(path))
+
+
 def read_attachment(path: Path, name: str) -> bytes | None:
     """What an archive holds besides the files of the host, by its name. Raises InvalidInputError."""
     return _open_path(path, lambda members, where: members[0].get(f"/{name}"))
@@ -273,7 +302,7 @@ def read_attachment_of(data: bytes, where: str, name: str) -> bytes | None:
     return _open_file(io.BytesIO(data), where, lambda members, where: members[0].get(f"/{name}"))
 
 
-def _open_path(path: Path, use: Callable[[_Members, str], T]) -> T:
+def _open_path(path: Path, use: Callable[[Members, str], T]) -> T:
     try:
         with open_given(path) as file:
             return _open_file(file, str(path), use)
@@ -288,9 +317,13 @@ def open_archive(data: bytes, where: str) -> Host:
     return _open_file(io.BytesIO(data), where, _make_host)
 
 
-def _make_host(members: _Members, where: str) -> Host:
-    contents, links, directories = members
+def _make_host(members: Members, where: str) -> Host:
+    contents, links, directories, *_ = members
     index_bytes = contents.pop(f"/{INDEX}", None)
+    if index_bytes is None and (kind := find_kind(members.contents)):
+        from advisor.snapshot.support.archive import make_host
+
+        return make_host(kind, members, ReadBudget(where, MAX_READ_STEPS))
     if index_bytes is None:
         # A tree of /proc and /sys, at the top of the archive or in its only folder.
         tops = _top_directories(contents, links, directories)
@@ -316,11 +349,11 @@ def _make_host(members: _Members, where: str) -> Host:
     return Host(source, commands, is_root=index.is_root, ethtool_answers=answers, captured_at=index.captured_at)
 
 
-def _open_file(file: IO[bytes], where: str, use: Callable[[_Members, str], T]) -> T:
+def _open_file(file: IO[bytes], where: str, use: Callable[[Members, str], T]) -> T:
     try:
         with _decompress_file(file) as stream:
-            measured = tarball.BoundedStream(stream, file, MAX_TOTAL_BYTES + MAX_MEMBERS * _HEADER_BYTES)
-            return use(_read_members(tarball.TarReader(measured), where), where)
+            measured = tarball.BoundedStream(stream, file, MAX_SUPPORT_BYTES)
+            return use(_read_members(_Source.of_tar(measured), where), where)
     except RecursionError as error:
         raise InvalidInputError(f"{where}: nested too deeply") from error
     except OSError as error:
@@ -396,35 +429,125 @@ def is_host_path(text: str) -> bool:
     return not root and is_short and not {"", ".", ".."}.intersection(names)
 
 
-def _read_members(archive: tarball.TarReader, where: str) -> _Members:
-    contents: dict[str, bytes] = {}
-    links: dict[str, str] = {}
-    directories: set[str] = set()
+class _Source(NamedTuple):
+    """Members, and how to have the content of the one that was given last. ``bound`` makes it refuse what is larger
+    than a snapshot of this program's own can be."""
+
+    members: Iterable[tarball.Member]
+    content: Callable[[], bytes]
+    bound: Callable[[], None]
+
+    @classmethod
+    def of_tar(cls, stream: tarball.BoundedStream) -> _Source:
+        reader = tarball.TarReader(stream)
+        return cls(reader, reader.content, lambda: setattr(stream, "limit", _MAX_OWN_BYTES))
+
+    @classmethod
+    def of_directory(cls, top: Path) -> _Source:
+        """What lies in a directory; no link is followed, no device or pipe opened."""
+        files = DirectoryFiles(str(top))
+        last = ""
+
+        def members() -> Iterator[tarball.Member]:
+            nonlocal last
+            for directory, below, names in os.walk(top):
+                below.sort()
+                for name in sorted((*below, *names)):
+                    path = os.path.join(directory, name)
+                    last = f"/{os.path.relpath(path, top)}"
+                    with contextlib.suppress(OSError):
+                        status = os.lstat(path)
+                        kind = _KINDS_OF_FILES.get(stat.S_IFMT(status.st_mode), "other")
+                        target = os.readlink(path) if kind == "link" else ""
+                        size = status.st_size if kind == "file" else 0
+                        yield tarball.Member(last[1:], kind, size, target, int(status.st_mtime))
+
+        def content() -> bytes:
+            data = files.read(last)
+            return b"" if isinstance(data, Missing) else data
+
+        return cls(members(), content, lambda: None)
+
+
+def _read_members(source: _Source, where: str) -> Members:
+    """Everything that is wanted. A member that cannot be taken is left out where this is another tool's archive, and
+    refuses one of our own and a bare tree."""
+    found = Members({}, {}, set(), {}, {}, {})
+    try:
+        is_own = _take_all(found, source, where)
+        is_strict = is_own or find_kind(found.contents) is None
+    except tarball.DamagedError:
+        # What was wrong before it says more.
+        if not found.left_out or find_kind(found.contents):
+            raise
+        is_own, is_strict = False, True
+    if found.left_out and is_strict:
+        raise InvalidInputError(f"{where}: {next(iter(found.left_out.values()))}")
+    if is_strict:
+        _refuse_strays(found, where)
+    # Another name for a file that came before it (tar(5), type 1), as sos' writer makes them.
+    for path, target in found.hard_links.items():
+        if target in found.contents and path not in found.contents:
+            found.contents[path] = found.contents[target]
+            found.left_out.pop(path, None)
+    return found
+
+
+def _take_all(found: Members, source: _Source, where: str) -> bool:
+    """Take the members one after the other; whether they are those of our own snapshot, of which one that cannot be
+    taken ends it."""
+    is_own = False
     total = 0
-    for number, member in enumerate(archive):
+    for number, member in enumerate(source.members):
         if number >= MAX_MEMBERS:
             raise InvalidInputError(f"{where}: more than {MAX_MEMBERS} members")
-        path = _checked_name(member.name, where)
-        if path in contents or path in links or (path in directories and member.kind != "directory"):
-            raise InvalidInputError(f"{where}: {member.name!r}: is there twice")
-        if member.kind == "directory":
-            directories.add(path)
-        elif member.kind == "link":
-            if _keep_link(path, member.target, where):
-                links[path] = member.target
-        elif member.kind == "file":
+        path, fault = _path_of(member.name)
+        if path == f"/{INDEX}" and not total:
+            is_own = True
+            source.bound()
+        if not fault and not is_own and not is_wanted(path):
+            continue
+        fault = fault or _take(found, path, member, total, source)
+        if not fault:
             total += member.size
-            if member.size > MAX_MEMBER_BYTES or total > MAX_TOTAL_BYTES:
-                raise InvalidInputError(f"{where}: {member.name!r}: too large; a captured host is never so big")
-            contents[path] = archive.content()
-        else:
-            raise InvalidInputError(f"{where}: {member.name!r}: neither a file, a directory nor a symbolic link")
-    # What lies below a file or a link has no place that a file system could have given it.
-    paths = (*contents, *links, *directories)
+        elif len(found.left_out) < _MAX_LEFT_OUT:
+            name = member.name[:80]
+            found.left_out[path or f"/{name}"] = f"{name!r}: {fault}"
+        if fault and is_own:
+            break
+    return is_own
+
+
+def _take(found: Members, path: str, member: tarball.Member, total: int, source: _Source) -> str:
+    """Put a member where it belongs; why it cannot be taken, or nothing."""
+    contents, links, directories, _, modified, hard_links = found
+    if path in contents or path in links or (path in directories and member.kind != "directory"):
+        return "is there twice"
+    if member.kind == "directory":
+        directories.add(path)
+    elif member.kind == "link":
+        links[path] = member.target
+    elif member.kind == "file":
+        if member.size > MAX_MEMBER_BYTES or total + member.size > MAX_TOTAL_BYTES:
+            return "too large; a captured host is never so big"
+        contents[path] = source.content()
+        modified[path] = member.modified
+    else:
+        if member.kind == "hard link":
+            hard_links[path] = _path_of(member.target)[0]
+        return "neither a file, a directory nor a symbolic link"
+    return ""
+
+
+def _refuse_strays(found: Members, where: str) -> None:
+    """Raise InvalidInputError for a link that leaves the archive, and for what lies below a file or a link: it has no
+    place that a file system could have given it."""
+    for path in [path for path, target in found.links.items() if not _keep_link(path, target, where)]:
+        del found.links[path]
+    paths = (*found.contents, *found.links, *found.directories)
     for parent, child in _list_directories(paths, where).items():
-        if parent in contents or parent in links:
+        if parent in found.contents or parent in found.links:
             raise InvalidInputError(f"{where}: {child[1:]!r}: lies below what is no directory")
-    return contents, links, directories
 
 
 def _list_directories(paths: tuple[str, ...], where: str) -> Mapping[str, str]:
@@ -447,13 +570,6 @@ def _find_directories(paths: tuple[str, ...]) -> Mapping[str, str]:
         if len(found) > MAX_DIRECTORIES:
             break
     return found
-
-
-def _checked_name(name: str, where: str) -> str:
-    path, fault = _path_of(name)
-    if fault:
-        raise InvalidInputError(f"{where}: {name[:80]!r}: {fault}")
-    return path
 
 
 @lru_cache(maxsize=2048)

@@ -29,9 +29,9 @@ def open_host(root: str | os.PathLike[str] | None = None, snapshot: str | os.Pat
     if snapshot is not None:
         path = Path(snapshot)
         if path.is_dir():
-            raise InvalidInputError(
-                f"{path}: a directory, not an archive of advisor snapshot", hint=f"--root {path} reads a captured tree"
-            )
+            from advisor.snapshot.archive import open_unpacked
+
+            return open_unpacked(path)
         from advisor.snapshot.remote.stream import is_capture
 
         if is_capture(path):

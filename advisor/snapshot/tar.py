@@ -25,9 +25,16 @@ MAX_RATIO = 800
 _READ_AHEAD_BYTES = 64 * 1024
 TOO_LARGE = "larger than any captured host"
 
-Kind = Literal["file", "directory", "link", "other"]
+Kind = Literal["file", "directory", "link", "hard link", "other"]
 
-_KINDS: dict[bytes, Kind] = {b"0": "file", b"\0": "file", b"7": "file", b"5": "directory", b"2": "link"}
+_KINDS: dict[bytes, Kind] = {
+    b"0": "file",
+    b"\0": "file",
+    b"7": "file",
+    b"5": "directory",
+    b"2": "link",
+    b"1": "hard link",
+}
 _RECORD = lazy_regex(rb"([1-9][0-9]{0,6}) ([^=\n]{1,200})=")
 
 
@@ -36,12 +43,13 @@ class DamagedError(Exception):
 
 
 class Member(NamedTuple):
-    """What a header says; ``target`` is that of a symbolic link."""
+    """What a header says; ``target`` is that of a link, ``modified`` in seconds since the epoch."""
 
     name: str
     kind: Kind
     size: int
     target: str
+    modified: int = 0
 
 
 class BoundedStream:
@@ -53,14 +61,14 @@ class BoundedStream:
     def __init__(self, stream: IO[bytes], compressed: IO[bytes], limit: int) -> None:
         self._stream = stream
         self._compressed = compressed
-        self._limit = limit
+        self.limit = limit
         self._ahead = b""
         self._at = 0
         self.position = 0
 
     def read(self, size: int) -> bytes:
         """Up to ``size`` bytes; fewer at the end only."""
-        if self.position + size > self._limit:
+        if self.position + size > self.limit:
             raise DamagedError(TOO_LARGE)
         start, self._at = self._at, self._at + size
         if self._at > len(self._ahead):
@@ -88,7 +96,7 @@ class TarReader:
         size: int | None = None
         while (header := self._next_header()) is not None:
             if header.member is not None and name is None and target is None and size is None:
-                self._last, _kind, self._left, _target = header.member
+                self._last, self._left = header.member.name, header.member.size
                 yield header.member
             elif header.kind in (b"x", b"X"):
                 records = _parse_records(self._read_long(header))
@@ -156,6 +164,7 @@ class _Header(NamedTuple):
     kind: bytes
     size: int
     target: bytes
+    modified: int
     member: Member | None = None
 
 
@@ -170,7 +179,7 @@ def _parse_header(block: bytes) -> _Header | None:
     name, prefix = _until_nul(block[:100]), _until_nul(block[345:500])
     if prefix and block[257:263] == b"ustar\0":
         name = prefix + b"/" + name
-    header = _Header(name, block[156:157], size, _until_nul(block[157:257]))
+    header = _Header(name, block[156:157], size, _until_nul(block[157:257]), _parse_number(block[136:148]) or 0)
     return header._replace(member=_make_member(header)) if header.kind in _KINDS else header
 
 
@@ -183,7 +192,9 @@ def _make_member(
     is_directory = header.kind == b"\0" and path.endswith(b"/")
     kind = "directory" if is_directory else _KINDS.get(header.kind, "other")
     content = (header.size if size is None else size) if kind == "file" else 0
-    return Member(_decode_name(path), kind, content, _decode_name(header.target if target is None else target))
+    return Member(
+        _decode_name(path), kind, content, _decode_name(header.target if target is None else target), header.modified
+    )
 
 
 def _is_sound(block: bytes) -> bool:

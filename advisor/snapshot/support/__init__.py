@@ -1,0 +1,1 @@
+"""Archives of other tools: sosreport, supportconfig, VRTSexplorer and the insights client."""

@@ -1,0 +1,288 @@
+"""Files of the kernel that an archive lacks, by what the outputs in it say they held.
+
+A sosreport has little of /sys, but the outputs of tools that print it: udevadm, lsblk, lspci, numactl, dmsetup, sysctl.
+What they print is put where the kernel has it, so that the same readers serve every kind of host. A file that is in
+the archive itself is never replaced, and a size that a tool has rounded is not taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from advisor.facts.block import whole_of
+from advisor.facts.sysctl_files import key_path
+from advisor.host import is_count, lazy_regex
+from advisor.snapshot.support.commands import ArchiveCommands
+
+_NODES = "/sys/devices/system/node"
+_SECTOR_BYTES = 512
+_DEVICE = lazy_regex(r"looking at (?:parent )?device '(/devices/[^']{1,1024})':")
+_ATTRIBUTE = lazy_regex(r' {4}(ATTRS?\{([^}]{1,200})\}|SUBSYSTEMS?|DRIVERS?)=="(.*)"$')
+_PAIR = lazy_regex(r'([A-Z][A-Z0-9:%_-]*)="([^"]*)"')
+_NAME = lazy_regex(r"[\w.!:+@-]{1,128}")
+
+_LSBLK_QUEUE = {
+    "RA": "queue/read_ahead_kb",
+    "ROTA": "queue/rotational",
+    "SCHED": "queue/scheduler",
+    "RQ-SIZE": "queue/nr_requests",
+    "LOG-SEC": "queue/logical_block_size",
+    "PHY-SEC": "queue/physical_block_size",
+    "MIN-IO": "queue/minimum_io_size",
+    "OPT-IO": "queue/optimal_io_size",
+    "MODEL": "device/model",
+    "VENDOR": "device/vendor",
+    "STATE": "device/state",
+    "MAJ:MIN": "dev",
+}
+_PCI_SPEEDS = {"LnkCap": "max_link", "LnkSta": "current_link"}
+
+
+class KernelFiles:
+    """Files and links below /proc and /sys, put together from texts. ``places`` are directories of devices by the
+    kernel's name."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.links: dict[str, str] = {}
+        self.directories: set[str] = set()
+
+    def put(self, path: str, value: str) -> None:
+        self.files.setdefault(path, value.encode("utf-8", "surrogateescape") + b"\n")
+
+    def link(self, path: str, target: str) -> None:
+        self.links.setdefault(path, target)
+        self.directories.add(target)
+
+
+def read_kernel_files(commands: ArchiveCommands, partitions: str, blocks: Mapping[str, str]) -> KernelFiles:
+    """Everything that the outputs say. ``partitions`` is /proc/partitions; ``blocks`` are the places of the block
+    devices whose directories the archive has itself, by name."""
+    made = KernelFiles()
+    _add_sysctl(made, commands)
+    places = dict(blocks)
+    for text in commands.texts(r"udevadm_info_--export-db"):
+        _add_udev_database(made, text, places)
+    for text in commands.texts(r"udevadm_info_(-\w+_)*-\w*a\w*_.*"):
+        _add_udev_walk(made, text, places)
+    _add_partitions(made, partitions, places)
+    for text in commands.texts(r"lsblk_.*-\w*P.*"):
+        _add_lsblk(made, text, places)
+    _add_mappings(made, commands, places)
+    for text in commands.texts(r"lspci_-\w*vv\w*"):
+        _add_lspci(made, text)
+    for text in commands.texts(r"numactl_(--hardware|-H)"):
+        _add_numactl(made, text)
+    for text in commands.texts(r"lscpu"):
+        _add_lscpu(made, text)
+    return made
+
+
+def _add_sysctl(made: KernelFiles, commands: ArchiveCommands) -> None:
+    for text in commands.texts(r"sysctl_-\w*[aA]\w*"):
+        for line in text.splitlines():
+            key, sign, value = line.partition(" = ")
+            if sign and re.fullmatch(r"[\w./@:-]{1,200}", key) and ".." not in key:
+                made.put(key_path(key), value)
+
+
+def _place_block(made: KernelFiles, path: str, places: dict[str, str], *, is_partition: bool) -> None:
+    """The links by which the kernel shows a block device, which lies at ``path`` below /sys."""
+    name = path.rpartition("/")[2]
+    if name in places or not _NAME.fullmatch(name):
+        return
+    places[name] = path
+    made.link(f"/sys/class/block/{name}", path)
+    if is_partition:
+        return
+    made.link(f"/sys/block/{name}", path)
+    parent = re.sub(r"/(?:block/)?[^/]+$", "", path)
+    if not path.startswith("/sys/devices/virtual/"):
+        made.link(f"{path}/device", parent)
+
+
+def _add_udev_database(made: KernelFiles, text: str, places: dict[str, str]) -> None:
+    for block in text.split("\n\n"):
+        words = dict(re.findall(r"^E: ?([A-Z_0-9]+)=(.*)$", block, re.MULTILINE))
+        path = words.get("DEVPATH", "")
+        if not path.startswith("/devices/") or ".." in path.split("/") or len(path) > 1024:
+            continue
+        _add_device(made, f"/sys{path}", words.get("SUBSYSTEM", ""), words.get("DRIVER", ""), places, words)
+
+
+def _add_device(
+    made: KernelFiles, path: str, subsystem: str, driver: str, places: dict[str, str], words: Mapping[str, str]
+) -> None:
+    name = path.rpartition("/")[2]
+    if subsystem == "block":
+        is_partition = words.get("DEVTYPE") == "partition" or "PARTN" in words
+        _place_block(made, path, places, is_partition=is_partition)
+        if is_partition and is_count(words.get("PARTN", "")):
+            made.put(f"{path}/partition", words["PARTN"])
+        if "MAJOR" in words and "MINOR" in words:
+            made.put(f"{path}/dev", f"{words['MAJOR']}:{words['MINOR']}")
+        for own, attribute in (("DM_NAME", "dm/name"), ("DM_UUID", "dm/uuid")):
+            if own in words:
+                made.put(f"{path}/{attribute}", words[own])
+    elif subsystem == "net" and "/net/" in path:
+        made.link(f"/sys/class/net/{name}", path)
+        if is_count(words.get("IFINDEX", "")):
+            made.put(f"{path}/ifindex", words["IFINDEX"])
+        if "/virtual/" not in path:
+            made.link(f"{path}/device", path.rpartition("/net/")[0])
+    elif subsystem == "pci":
+        made.link(f"/sys/bus/pci/devices/{name}", path)
+        vendor, _, device = words.get("PCI_ID", "").lower().partition(":")
+        for attribute, value in (("vendor", vendor), ("device", device), ("class", words.get("PCI_CLASS", ""))):
+            if value:
+                made.put(f"{path}/{attribute}", f"0x{value.zfill(6 if attribute == 'class' else 4)}")
+    if driver and _NAME.fullmatch(driver) and subsystem in ("pci", "virtio"):
+        made.link(f"{path}/driver", f"/sys/bus/{subsystem}/drivers/{driver}")
+
+
+def _add_udev_walk(made: KernelFiles, text: str, places: dict[str, str]) -> None:
+    """What ``udevadm info -a`` prints: a device and its parents, each with all of its attributes."""
+    for part in text.split("\n\n"):
+        lines = part.strip("\n").splitlines()
+        head = _DEVICE.search(lines[0]) if lines else None
+        if head is None or ".." in head[1].split("/"):
+            continue
+        path = f"/sys{head[1]}"
+        values = {(found[2] or found[1].rstrip("S")): found[3] for line in lines if (found := _ATTRIBUTE.match(line))}
+        subsystem, driver = values.pop("SUBSYSTEM", ""), values.pop("DRIVER", "")
+        words = {"DEVTYPE": "partition"} if "partition" in values else {}
+        _add_device(made, path, subsystem, driver, places, words)
+        for attribute, value in values.items():
+            # Udevadm cannot print what is no text, and says so in the place of the value.
+            if ".." not in attribute and not value.startswith("("):
+                made.put(f"{path}/{attribute}", value)
+
+
+def _add_partitions(made: KernelFiles, text: str, places: dict[str, str]) -> None:
+    rows = [line.split() for line in text.splitlines()]
+    sizes = {row[3]: row for row in rows if len(row) == 4 and is_count(row[2]) and _NAME.fullmatch(row[3])}
+    for name, row in sizes.items():
+        whole = whole_of(name, sizes)
+        place = places.get(whole or "", f"/sys/devices/virtual/block/{whole or name}")
+        path = places.get(name) or (f"{place}/{name}" if whole else place)
+        _place_block(made, path, places, is_partition=bool(whole))
+        if whole:
+            made.put(f"{path}/partition", row[3][len(whole) :].lstrip("p"))
+        made.put(f"{path}/dev", f"{row[0]}:{row[1]}")
+        # Of 1 KiB, rounded down: exact for every device of whole KiB.
+        made.put(f"{path}/size", str(int(row[2]) * 1024 // _SECTOR_BYTES))
+
+
+def _add_lsblk(made: KernelFiles, text: str, places: dict[str, str]) -> None:
+    rows = [dict(_PAIR.findall(line)) for line in text.splitlines()]
+    for row in rows:
+        name, below = row.get("KNAME") or row.get("NAME", ""), row.get("PKNAME", "")
+        if not _NAME.fullmatch(name):
+            continue
+        is_partition = row.get("TYPE") == "part"
+        if is_partition and below in places:
+            _place_block(made, f"{places[below]}/{name}", places, is_partition=True)
+        elif not is_partition:
+            _place_block(made, f"/sys/devices/virtual/block/{name}", places, is_partition=False)
+        path = places.get(name)
+        if path is None:
+            continue
+        if is_partition:
+            number = re.search(r"\d+$", name)
+            made.put(f"{path}/partition", number[0] if number else "1")
+        elif below:
+            _stack(made, name, below, places)
+        if name.startswith("dm-") and row.get("NAME") != name:
+            made.put(f"{path}/dm/name", row.get("NAME", ""))
+        if is_count(row.get("SIZE", "")):
+            made.put(f"{path}/size", str(int(row["SIZE"]) // _SECTOR_BYTES))
+        for column, attribute in _LSBLK_QUEUE.items():
+            value = row.get(column, "").strip()
+            if value and not (is_partition and column != "MAJ:MIN"):
+                made.put(f"{path}/{attribute}", f"[{value}]" if column == "SCHED" else value)
+
+
+def _stack(made: KernelFiles, name: str, below: str, places: Mapping[str, str]) -> None:
+    if name in places and below in places:
+        made.links.setdefault(f"{places[name]}/slaves/{below}", places[below])
+        made.links.setdefault(f"{places[below]}/holders/{name}", places[name])
+
+
+def _add_mappings(made: KernelFiles, commands: ArchiveCommands, places: dict[str, str]) -> None:
+    """Names, ids and layers of device-mapper's devices, by ``dmsetup info -c`` and ``dmsetup table``."""
+    by_number = {
+        value.decode().strip(): path.split("/")[-2] for path, value in made.files.items() if path.endswith("/dev")
+    }
+    by_name: dict[str, str] = {}
+    for text in commands.texts(r"dmsetup_info_-[cC]\w*"):
+        header: list[str] = []
+        for line in text.splitlines():
+            words = line.split()
+            if words[:1] == ["Name"]:
+                header = words
+            elif len(words) >= 3 and header:
+                row = dict(zip(header, words, strict=False))
+                if not is_count(row.get("Min", "")):
+                    continue
+                name = f"dm-{row['Min']}"
+                _place_block(made, f"/sys/devices/virtual/block/{name}", places, is_partition=False)
+                by_name[row["Name"]] = name
+                by_number[f"{row.get('Maj', '')}:{row['Min']}"] = name
+                made.put(f"{places[name]}/dev", f"{row.get('Maj', '')}:{row['Min']}")
+                made.put(f"{places[name]}/dm/name", row["Name"])
+                made.put(f"{places[name]}/dm/suspended", str(int("s" in row.get("Stat", "")[1:].lower())))
+                if len(words) == len(header) and header[-1] == "UUID":
+                    made.put(f"{places[name]}/dm/uuid", words[-1])
+    for text in commands.texts(r"dmsetup_table"):
+        for line in text.splitlines():
+            mapping, _, rest = line.partition(": ")
+            for number in re.findall(r"(?<= )\d{1,4}:\d{1,7}\b", rest):
+                if mapping in by_name and number in by_number:
+                    _stack(made, by_name[mapping], by_number[number], places)
+
+
+def _add_lspci(made: KernelFiles, text: str) -> None:
+    for block in text.split("\n\n"):
+        head = re.match(r"(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ", block)
+        if head is None:
+            continue
+        address = f"{head[1] or '0000'}:{head[2]}"
+        path = made.links.get(f"/sys/bus/pci/devices/{address}", f"/sys/bus/pci/devices/{address}")
+        node = re.search(r"^\s+NUMA node: (\d{1,4})$", block, re.MULTILINE)
+        if node:
+            made.put(f"{path}/numa_node", node[1])
+        for name, attribute in _PCI_SPEEDS.items():
+            found = re.search(rf"^\s+{name}:.*?Speed ([\d.]+)GT/s.*?Width x(\d+)", block, re.MULTILINE)
+            if found:
+                made.put(f"{path}/{attribute}_speed", f"{float(found[1]):.1f} GT/s PCIe")
+                made.put(f"{path}/{attribute}_width", found[2])
+
+
+def _add_numactl(made: KernelFiles, text: str) -> None:
+    nodes = re.findall(r"^node (\d{1,4}) cpus:(.*)$", text, re.MULTILINE)
+    sizes = dict(re.findall(r"^node (\d{1,4}) size: (\d{1,10}) MB", text, re.MULTILINE))
+    free = dict(re.findall(r"^node (\d{1,4}) free: (\d{1,10}) MB", text, re.MULTILINE))
+    for node, cpus in nodes:
+        made.put(f"{_NODES}/node{node}/cpulist", ",".join(cpus.split()))
+        for name, figures in (("MemTotal", sizes), ("MemFree", free)):
+            if node in figures:
+                path = f"{_NODES}/node{node}/meminfo"
+                line = f"Node {node} {name}: {int(figures[node]) * 1024} kB\n".encode()
+                made.files[path] = made.files.get(path, b"") + line
+        row = re.search(rf"^ *{node}: +([\d ]+)$", text, re.MULTILINE)
+        if row:
+            made.put(f"{_NODES}/node{node}/distance", row[1].strip())
+    if nodes:
+        made.put(f"{_NODES}/online", ",".join(node for node, _ in nodes))
+
+
+def _add_lscpu(made: KernelFiles, text: str) -> None:
+    nodes = re.findall(r"^NUMA node(\d{1,4}) CPU\(s\): *([\d,-]*)$", text, re.MULTILINE)
+    for node, cpus in nodes:
+        made.put(f"{_NODES}/node{node}/cpulist", cpus)
+    if nodes:
+        made.put(f"{_NODES}/online", ",".join(node for node, _ in nodes))
+    online = re.search(r"^On-line CPU\(s\) list: *([\d,-]+)$", text, re.MULTILINE)
+    if online:
+        made.put("/sys/devices/system/cpu/online", online[1])

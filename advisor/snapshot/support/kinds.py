@@ -1,0 +1,82 @@
+"""Kinds of support archives: how each is recognised by its content, and where it keeps what.
+
+A kind is a row of `KINDS`: its folder of outputs, the files by which it is known, and how it is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+import msgspec
+
+from advisor.host.patterns import lazy_regex
+
+_WANTED = lazy_regex(
+    r"/(?:[^/]+/){0,2}?(?:proc|sys|etc|run|dev|usr/lib|usr/local/lib|usr/share/iris|lib|opt|var/lib|var/opt"
+    r"|sos_commands|sos_reports|sos_logs|insights_commands|meta_data|commands)(?:/.*)?"
+    r"|/(?:[^/]+/)?(?:[\w.-]+\.txt|version_info|branch_info|hostname|date|uptime)"
+    r"|/(?:[^/]*VRTSexplorer[^/]*/|var/[^/]+/VRTSexplorer/).*"
+)
+"""What of an archive is kept: the host's own files where readers look for them, and the outputs of commands."""
+_SKIPPED = lazy_regex(
+    r".*/(?:sys/fs/cgroup/(?:[^/]+/){3,}|sys/module/|sys/kernel/slab/|sys/firmware/acpi/|usr/lib/(?:python|modules/)"
+    r"|etc/(?:pki|ssl|selinux|ssh|apparmor(?:\.d)?|alternatives)/|var/lib/(?:dpkg|rpm|docker|juju|kubelet)/"
+    r"|sos_commands/(?:logs|dpkg|apt|rpm|selinux|apparmor|crypto|juju|kubernetes|openstack\w*|openvswitch|rabbitmq|snap)/)"
+    r".*"
+)
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """``marks`` are regular expressions of paths below the top of the archive, one of which it must hold. ``outputs``
+    fits the path of a command's output and groups the name of the command; ``data`` is the folder of the host's files.
+    ``version`` names a file and fits the version in it."""
+
+    name: str
+    marks: str
+    outputs: str
+    data: str = ""
+    version: tuple[str, str] = ("/version.txt", r"sosreport: *([\w.-]{1,40})")
+
+
+KINDS = (
+    Kind("sosreport", r"/(?:sos_commands/.+|sos_reports/.+)", r"/sos_commands/[^/]+/([^/]+)"),
+    Kind(
+        "insights archive",
+        r"/(?:data/)?insights_commands/.+|/insights_archive\.txt",
+        r"/insights_commands/([^/]+)",
+        "/data",
+        ("/version_info", r"client_version\W+([\w.-]{1,40})"),
+    ),
+    Kind(
+        "supportconfig",
+        r"/(?:basic-environment|supportconfig|basic-health-check)\.txt",
+        r"(?!)",
+        version=("/supportconfig.txt", r"Script Version: *([\w.-]{1,40})"),
+    ),
+    Kind("VRTSexplorer", r"/(?:vx|vxvm|vcs|llt|gab|fs|vxfs)/.+", r"/(?:[^/]+/)*([^/]+?)(?:\.out|\.txt)?"),
+)
+
+
+def is_wanted(path: str) -> bool:
+    """Whether a member of an archive that is not one of our own is kept."""
+    return bool(_WANTED.fullmatch(path)) and not _SKIPPED.fullmatch(path)
+
+
+def find_kind(contents: Iterable[str]) -> tuple[Kind, str] | None:
+    """The kind of an archive by the paths in it, and its top: the folder below which all of it lies, or ``""``."""
+    return _find_kind(tuple(contents))
+
+
+@lru_cache(maxsize=2)
+def _find_kind(paths: tuple[str, ...]) -> tuple[Kind, str] | None:
+    if any(path.startswith("/root/") for path in paths[:1]):
+        return None
+    for kind in KINDS:
+        marks = lazy_regex(rf"(/[^/]+|/var/[^/]+/[^/]+)?(?:{kind.marks})")
+        for path in paths:
+            found = marks.fullmatch(path)
+            top = (found[1] or "") if found else ""
+            if found and (kind.name != "VRTSexplorer" or "VRTSexplorer" in top):
+                return kind, top
+    return None

@@ -1,0 +1,277 @@
+"""Archives of other tools as hosts: recognised by content, read by what was asked, honest about what is missing."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from advisor.errors import InvalidInputError
+from advisor.facts.host_facts import scan
+from advisor.host import Completed, Host, Missing
+from advisor.host.provenance import read_provenance
+from advisor.rules.registry import judge
+from advisor.snapshot.open import open_host
+from tests.cli.inside import call_inside
+
+MULTIPATH = """\
+mpatha (360014380125989a10000400000480000) dm-0 HP,HSV450
+size=100G features='1 queue_if_no_path' hwhandler='0' wp=rw
+`-+- policy='round-robin 0' prio=50 status=active
+  |- 1:0:0:1 sda 8:0  active ready running
+  `- 2:0:0:1 sdb 8:16 failed faulty offline
+"""
+IP = """\
+1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN group default qlen 1000
+    link/loopback 00:00:00:00:00:00 brd 00:00:00:00:00:00 promiscuity 0 minmtu 0 maxmtu 0
+2: ens1: <BROADCAST,MULTICAST,SLAVE,UP,LOWER_UP> mtu 9000 qdisc mq master bond0 state UP group default qlen 1000
+    link/ether 52:54:00:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 9978
+    bond_slave state ACTIVE mii_status UP perm_hwaddr 52:54:00:00:00:01 queue_id 0 ad_aggregator_id 2
+3: bond0: <BROADCAST,MULTICAST,MASTER,UP,LOWER_UP> mtu 9000 qdisc noqueue state UP group default qlen 1000
+    link/ether 52:54:00:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 68 maxmtu 65535
+    bond mode 802.3ad miimon 100 lacp_rate fast ad_aggregator 2 ad_num_ports 1 ad_partner_mac 00:11:22:33:44:55
+    inet 10.1.0.7/24 brd 10.1.0.255 scope global bond0
+"""
+LVS = """\
+  WARNING: File locking is disabled.
+  LV   VG  Attr       LSize Pool Data%  Cpy%Sync LV Tags Devices                 KRahead Rahead #Str Stripe
+  data vg0 -wi-ao---- 4.00t                              /dev/sdc(0),/dev/sdd(0)   2.00m   auto    2 64.00k
+"""
+COMMON = {
+    "/proc/meminfo": "MemTotal: 16384000 kB\nMemFree: 1000000 kB\n",
+    "/proc/partitions": "major minor  #blocks  name\n\n"
+    + "".join(f"   8 {16 * number:8d} 104857600 sd{letter}\n" for number, letter in enumerate("abcd"))
+    + "   8       49   1048576 sdd1\n 253        0 104857600 dm-0\n",
+    "/proc/mounts": "/dev/sdd1 / xfs rw 0 0\n",
+    "/etc/hostname": "db7\n",
+    "/etc/multipath.conf": "defaults {\n}\n",
+}
+COMMANDS = {
+    "/sbin/multipath -ll": MULTIPATH,
+    "/sbin/ip -d address": IP,
+    "/sbin/lvs -a -o +devices,stripes,stripesize": LVS,
+    "/usr/bin/numactl --hardware": "available: 2 nodes (0-1)\nnode 0 cpus: 0 1\nnode 0 size: 8000 MB\n"
+    "node 0 free: 1 MB\nnode 1 cpus: 2 3\nnode 1 size: 8000 MB\nnode 1 free: 9 MB\n"
+    "node distances:\nnode   0   1\n  0:  10  21\n  1:  21  10\n",
+    "/usr/sbin/sysctl -a": "vm.swappiness = 60\nnet.ipv4.conf.eth0/5.rp_filter = 2\n",
+    "/usr/sbin/dmsetup info -c": "Name   Maj Min Stat Open Targ Event  UUID\n"
+    "mpatha 253   0 L--w    1    1      2 mpath-3600\n",
+    "/usr/sbin/ethtool -g ens1": "Ring parameters for ens1:\nPre-set maximums:\nRX: 4096\nTX: 4096\n"
+    "Current hardware settings:\nRX: 512\nTX: 512\n",
+    "/bin/lsblk -O -P": "".join(
+        f'NAME="{name}" KNAME="{name}" PKNAME="" MAJ:MIN="8:{minor}" TYPE="disk" ROTA="0" SCHED="none" RA="128"'
+        f' RQ-SIZE="256" SIZE="100G" MODEL="HSV450" VENDOR="HP" \n'
+        for minor, name in ((0, "sda"), (16, "sdb"), (32, "sdc"), (48, "sdd"))
+    ),
+}
+
+
+def mangled(command: str) -> str:
+    """As sos names an output."""
+    import re
+
+    return re.sub(r"[^\w\-./]+", "_", re.sub(r"^/(usr/)?s?bin/", "", command)).replace("/", ".").strip("._")
+
+
+def sosreport(commands: Mapping[str, str] = COMMANDS) -> dict[str, str]:
+    outputs = {f"/sos_commands/plugin/{mangled(command)}": text for command, text in commands.items()}
+    date = {"/sos_commands/date/date": "Wed Mar  4 11:20:05 UTC 2026\n", "/version.txt": "sosreport: 4.5\n"}
+    return {f"/sosreport-db7-2026{path}": text for path, text in {**COMMON, **outputs, **date}.items()}
+
+
+def supportconfig() -> dict[str, str]:
+    sections = [
+        f"#==[ Command ]======================================#\n# {one}\n{text}" for one, text in COMMANDS.items()
+    ]
+    sections += [
+        f"#==[ {'Configuration' if path.startswith('/etc') else 'Log'} File ]===================#\n# {path}\n{text}"
+        for path, text in COMMON.items()
+    ]
+    sections.append("#==[ Configuration File ]===================#\n# /etc/none - File not found\n")
+    return {
+        "/scc_db7/basic-environment.txt": "\n".join(sections[::2]),
+        "/scc_db7/storage.txt": "\n".join(sections[1::2]),
+        "/scc_db7/supportconfig.txt": "Script Version:  3.2.1\n",
+    }
+
+
+def insights() -> dict[str, str]:
+    outputs = {f"/data/insights_commands/{mangled(command)}": text for command, text in COMMANDS.items()}
+    return {f"/insights-db7{path}": text for path, text in outputs.items()} | {
+        f"/insights-db7/data{path}": text for path, text in COMMON.items()
+    }
+
+
+KINDS = {"sosreport 4.5": sosreport, "supportconfig 3.2.1": supportconfig, "insights archive": insights}
+
+
+def packed(files: Mapping[str, str], *more: tarfile.TarInfo, form: str = "w:xz") -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=form) as archive:  # type: ignore[call-overload]
+        for path, text in files.items():
+            member = tarfile.TarInfo(path[1:])
+            member.size, member.mtime = len(text.encode()), 1_772_623_205
+            archive.addfile(member, io.BytesIO(text.encode()))
+        for member in more:
+            archive.addfile(member, io.BytesIO(bytes(member.size)) if member.size else None)
+    return buffer.getvalue()
+
+
+def opened(tmp_path: Path, data: bytes) -> Host:
+    path = tmp_path / "archive"
+    path.write_bytes(data)
+    return open_host(snapshot=path)
+
+
+def unpacked(tmp_path: Path, files: Mapping[str, str]) -> Path:
+    for path, text in files.items():
+        place = tmp_path / "unpacked" / path[1:]
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    return tmp_path / "unpacked"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", ["w:xz", "w:gz", "w:bz2", "w:", "directory", "two streams"])
+def test_each_kind_in_each_form_is_the_same_host(tmp_path: Path, kind: str, form: str) -> None:
+    files = KINDS[kind]()
+    if form == "directory":
+        host = open_host(snapshot=unpacked(tmp_path, files))
+    elif form == "two streams":
+        import lzma
+
+        plain = packed(files, form="w:")
+        host = opened(tmp_path, lzma.compress(plain[:1024]) + lzma.compress(plain[1024:]))
+    else:
+        host = opened(tmp_path, packed(files, form=form))
+    facts = scan(host)
+    assert (host.origin and host.origin.kind, facts.host.hostname) == (kind, "db7")
+    if form != "directory":
+        assert read_provenance(host).captured_at == 1_772_623_205
+    links = {link.name: link for link in facts.links}
+    assert (links["bond0"].mtu_max, links["bond0"].detail["ad_aggregator"]) == (65535, "2")
+    assert links["bond0"].detail["ad_partner_mac"] == "00:11:22:33:44:55"
+    assert links["ens1"].rings
+    assert links["ens1"].rings.rx == 512
+    disks = {disk.name: disk for disk in facts.disks}
+    assert sorted(disks) == ["sda", "sdb", "sdc", "sdd"]
+    assert (disks["sda"].size_bytes, disks["sda"].scheduler, disks["sda"].model) == (100 << 30, "none", "HSV450")
+    assert disks["sdd"].partitions == ("sdd1",)
+    assert [(node.cpus, node.distances) for node in facts.numa.nodes] == [("0-1", (10, 21)), ("2-3", (21, 10))]
+    assert host.read("/proc/sys/net/ipv4/conf/eth0.5/rp_filter") == "2"
+    arrays = {array.name: array for array in facts.arrays}
+    assert (arrays["mpatha"].state, arrays["mpatha"].failed) == ("degraded", ("sdb",))
+    assert "arrays.degraded" in {finding.id for finding in judge(facts)}
+
+
+def test_volumes_of_columns(tmp_path: Path) -> None:
+    commands = {name: text for name, text in COMMANDS.items() if "dmsetup" not in name}
+    files = {path: text for path, text in sosreport(commands).items() if not path.endswith("partitions")}
+    arrays = {array.name: array for array in scan(opened(tmp_path, packed(files))).arrays}
+    volume = arrays["vg0/data"]
+    assert (volume.level, volume.chunk_bytes, volume.data_disks) == ("striped", 65536, 2)
+    assert volume.members == ("sdc", "sdd")
+    assert arrays["mpatha"].failed == ("sdb",)
+
+
+def test_what_is_missing_is_unknown_and_asked_for(tmp_path: Path) -> None:
+    files = sosreport({name: text for name, text in COMMANDS.items() if "multipath" not in name and "lvs" not in name})
+    files["/sosreport-db7-2026/sos_logs/sos.log"] = (
+        "2026-03-04 11:21:00,1 WARNING: [plugin:lvm2] command '/sbin/dmsetup table' timed out after 300s\n"
+    )
+    files["/sosreport-db7-2026/sos_commands/lvm2/lvs"] = "bash: lvs: command not found\n"
+    host = opened(tmp_path, packed(files))
+    facts = scan(host)
+    unknown = {one.fact: one.why for one in facts.unknown}
+    assert "timed out after 300s" in unknown["arrays.device-mapper.table"]
+    assert "arrays.state" in {
+        f"arrays.{fact.rpartition('.')[2]}" for fact in unknown if fact.startswith("arrays.mpatha")
+    }
+    assert host.origin
+    ask = host.origin.ask()
+    assert "multipath -ll" in ask
+    assert "multipath" in ask.partition("sos report -o ")[2]
+    answer = host.run(("lvs", "--all"))
+    assert isinstance(answer, Missing)
+    assert "command not found" in answer.why
+    path = tmp_path / "archive"
+    page = call_inside("scan", "--snapshot", path).stdout
+    assert "sosreport 4.5 of 2026-03-04 11:20" in page.splitlines()[0]
+    assert "ask for: multipath -ll" in page
+
+
+def test_odd_members_are_left_out_and_named(tmp_path: Path) -> None:
+    top = "sosreport-db7-2026"
+    odd = []
+    for name, kind, target in (
+        ("proc/fifo", tarfile.FIFOTYPE, ""),
+        ("sys/null", tarfile.CHRTYPE, ""),
+        ("../../etc/passwd", tarfile.REGTYPE, ""),
+        ("etc/shadow", tarfile.SYMTYPE, "/etc/shadow"),
+        ("etc/out", tarfile.SYMTYPE, "../../../../../../etc/hostname"),
+        ("etc/hard", tarfile.LNKTYPE, f"{top}/etc/hostname"),
+        ("proc/" + "d/" * 80 + "x", tarfile.REGTYPE, ""),
+        ("etc/\x1b[31mred", tarfile.FIFOTYPE, ""),
+    ):
+        member = tarfile.TarInfo(f"{top}/{name}")
+        member.type, member.linkname = kind, target
+        odd.append(member)
+    host = opened(tmp_path, packed(sosreport(), *odd))
+    assert host.read("/etc/hard") == "db7"
+    # Clamped to the archive: never this machine's.
+    assert host.read("/etc/out") == "db7"
+    assert isinstance(host.read("/etc/shadow"), Missing)
+    facts = scan(host)
+    left_out = {one.fact for one in facts.unknown if one.fact.startswith("archive.")}
+    assert {"archive.proc/fifo", "archive.sys/null"} <= left_out
+    page = call_inside("scan", "--all", "--snapshot", tmp_path / "archive").stdout
+    assert "\x1b" not in page
+
+
+def test_a_large_file_is_left_out_in_bounded_memory(tmp_path: Path) -> None:
+    files = {**sosreport(), "/sosreport-db7-2026/proc/noise": "".join(map(str, range(1_000_000)))}
+    member = tarfile.TarInfo("sosreport-db7-2026/proc/zeros")
+    member.size = 200 << 20
+    path = tmp_path / "big.tar.gz"
+    path.write_bytes(packed(files, member, form="w:gz"))
+    code = (
+        "import re, sys; from advisor.snapshot.open import open_host\n"
+        "h = open_host(snapshot=sys.argv[1]); print(h.origin.unknown)\n"
+        "print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])"
+    )
+    import sys
+
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    unknown, kib = done.stdout.splitlines()
+    assert "archive.proc/zeros" in unknown
+    assert int(kib) < 200 << 10
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, 1000, -1])
+def test_a_truncated_archive_is_refused_in_words(tmp_path: Path, cut: int) -> None:
+    whole = packed(sosreport())
+    path = tmp_path / "cut.tar.xz"
+    path.write_bytes(whole[:cut] if cut >= 0 else whole[: len(whole) // 2])
+    with pytest.raises(InvalidInputError):
+        open_host(snapshot=path)
+    done = call_inside("scan", "--snapshot", path)
+    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (2, "", False)
+
+
+def test_an_obfuscated_archive_says_so(tmp_path: Path) -> None:
+    files = {
+        path.replace("/sosreport-db7-2026", "/sosreport-host0-obfuscated"): text for path, text in sosreport().items()
+    }
+    host = opened(tmp_path, packed(files))
+    assert host.origin
+    assert "obfuscated" in host.origin.note
+
+
+def test_an_exact_command_is_found_in_any_order_of_its_words(tmp_path: Path) -> None:
+    host = opened(tmp_path, packed(sosreport({"/usr/sbin/xfs_info /srv": "x", "/usr/sbin/ethtool -S --all ens1": "y"})))
+    answers = [host.run(words) for words in (("xfs_info", "/srv"), ("ethtool", "--all", "-S", "ens1"), ("nothing",))]
+    assert [one.stdout if isinstance(one, Completed) else one.state for one in answers] == ["x", "y", "absent"]
