@@ -111,7 +111,7 @@ def test_the_reason_of_a_value_begins_with_what_its_kind_is(host: Host) -> None:
         ("cpufreq:*:energy_performance_preference=balance_power", "Work waits for CPUs"),
         ("sysctl:vm.vfs_cache_pressure=7", "Higher: Names and inodes are read again"),
         ("sysctl:net.ipv4.tcp_window_scaling=0", "A window without scaling is 64 KiB"),
-        ("sysctl:kernel.watchdog=0", "Not known: no profile sets it."),
+        ("sysctl:kernel.ftrace_enabled=0", "Not known: no profile sets it."),
     ],
 )
 def test_a_caution_is_of_the_value_that_is_asked_for(word: str, hurts: str) -> None:
