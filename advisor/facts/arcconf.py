@@ -20,6 +20,7 @@ from advisor.facts.controller import (
     ControllerVolume,
     WritePolicy,
     device_name,
+    is_healthy,
     level_of,
     losses_of,
     make_drive,
@@ -63,7 +64,7 @@ def parse_arcconf(number: str, text: str) -> Controller | None:
         firmware=about.get("Firmware"),
         volumes=tuple(_make_volume(block) for block in devices[:MAX_VOLUMES]),
         has_protection=has_backup if backup else None,
-        protection=CacheProtection("flash" if is_flash else "battery", backup, _is_healthy(backup))
+        protection=CacheProtection("flash" if is_flash else "battery", backup, is_healthy(backup))
         if has_backup
         else None,
         detail={"status": about["Controller Status"]} if about.get("Controller Status") else {},
@@ -152,9 +153,3 @@ def _parse_drives(hardware: list[Block]) -> Iterator[ControllerDrive]:
                 model=block.get("Model"),
                 serial=block.get("Serial number"),
             )
-
-
-def _is_healthy(state: str) -> bool | None:
-    if state.lower() in ("ready", "optimal", "ok"):
-        return True
-    return False if re.search(r"fail|charg|replace|not |degrad|low|error|invalid", state, re.IGNORECASE) else None

@@ -11,6 +11,7 @@ import msgspec
 from advisor.facts.array import losses_left
 from advisor.facts.smartctl import DriveHealth
 from advisor.host.numbers import is_count
+from advisor.host.patterns import lazy_regex
 
 WritePolicy = Literal["write-back", "write-through", "always-write-back"]
 Media = Literal["hdd", "ssd", "mixed"]
@@ -129,6 +130,17 @@ def make_drive(
     said = f"{state} by its controller" if is_failing else None
     health = DriveHealth(passed=False if said else None, status=said, **known)  # type: ignore[arg-type]
     return ControllerDrive(name, state, is_lost, group, health, model, serial)
+
+
+_WELL = frozenset({"ok", "optimal", "opt", "ready"})
+_UNWELL = lazy_regex(r"fail|degrad|dgrd|missing|replace|learn|charg|not |needs|low|error|invalid", re.IGNORECASE)
+
+
+def is_healthy(state: str) -> bool | None:
+    """What a tool's word for a battery, a capacitor or flash means; None for one that is not known."""
+    if state.lower() in _WELL:
+        return True
+    return False if _UNWELL.search(state) else None
 
 
 _SPAN_LEVELS = {"raid10": "raid1", "raid50": "raid5", "raid60": "raid6"}

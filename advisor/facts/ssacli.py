@@ -19,6 +19,7 @@ from advisor.facts.controller import (
     ControllerVolume,
     WritePolicy,
     device_name,
+    is_healthy,
     level_of,
     losses_of,
     make_drive,
@@ -98,7 +99,7 @@ def _make_controller(model: str, slot: str, lines: list[str]) -> Controller:
         firmware=about.get("Firmware Version"),
         volumes=tuple(_make_volume(block, about, media, known) for block in drives),
         has_protection=False if count == "0" else True if battery or is_count(count or "") else None,
-        protection=CacheProtection("battery" if "atter" in source else "flash", battery, _is_healthy(battery))
+        protection=CacheProtection("battery" if "atter" in source else "flash", battery, is_healthy(battery))
         if battery
         else None,
         detail={key: about[key] for key in _SHOWN if key in about},
@@ -166,9 +167,3 @@ def _make_volume(
         media=media_of(frozenset(own)),
         device=device_name(block.get("Disk Name", "")),
     )
-
-
-def _is_healthy(state: str) -> bool | None:
-    if state == "OK":
-        return True
-    return False if re.search(r"fail|recharg|charging|replace|not |degrad", state, re.IGNORECASE) else None

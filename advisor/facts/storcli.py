@@ -23,6 +23,7 @@ from advisor.facts.controller import (
     ControllerVolume,
     WritePolicy,
     device_name,
+    is_healthy,
     level_of,
     losses_of,
     losses_of_spans,
@@ -180,15 +181,8 @@ def _parse_protection(data: Tree) -> CacheProtection | None:
         state = state or next((word for one in listed if (word := _as_word(one.get("Status")))), None)
         state = state or pairs.get("State") or pairs.get("Battery State")
         if state:
-            return CacheProtection(kind, state, _is_healthy(state))
+            return CacheProtection(kind, state, is_healthy(state))
     return None
-
-
-def _is_healthy(state: str) -> bool | None:
-    word = state.lower()
-    if word in ("optimal", "opt"):
-        return True
-    return False if re.search(r"fail|degrad|dgrd|missing|replace|learn|charg|not |needs", word) else None
 
 
 def _make_volume(entry: Tree, data: Tree) -> ControllerVolume:

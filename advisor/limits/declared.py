@@ -64,6 +64,8 @@ class DeclaredVolume(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     read_iops: Count | None = None
     write_iops: Count | None = None
     host_caching: HostCaching | None = None
+    multi_attach: bool | None = None
+    """Whether several instances have the volume, which share what it carries."""
 
     @property
     def is_cached(self) -> bool:
@@ -103,6 +105,7 @@ class _AwsVolume(msgspec.Struct, frozen=True, rename="pascal"):
     size: Gib
     iops: Count | None = None
     throughput: Positive | None = None
+    multi_attach_enabled: bool = False
 
 
 class _AwsAnswer(msgspec.Struct, frozen=True, rename="pascal"):
@@ -129,6 +132,7 @@ def parse_declared(data: bytes, where: str) -> Declared:
                         # The answer gives a gp2, st1 or sc1 volume the IOPS that follow from its size.
                         iops=one.iops if one.volume_type in MOST_IOPS else None,
                         throughput_mib_per_s=one.throughput if one.volume_type in MOST_MIB_PER_S else None,
+                        multi_attach=one.multi_attach_enabled or None,
                     )
                     for one in answer.volumes
                 )
@@ -325,6 +329,7 @@ _ALLOWED = {
     "read-iops": _DRIVE,
     "write-iops": _DRIVE,
     "host-caching": _AZURE,
+    "multi-attach": frozenset({"io1", "io2"}),
 }
 
 

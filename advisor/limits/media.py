@@ -181,13 +181,14 @@ def medium_of(one: DeclaredVolume, where: str, *, nitro: bool = True) -> Medium 
         return None
     is_less = not nitro and carried != _carried_by(one, nitro=True) and one.type in VOLUME_TYPES
     old = "; the instance is not built on Nitro and carries less of it" if is_less else ""
+    shared = "; Multi-Attach: all its instances together" if one.multi_attach else ""
     size = f", {one.gib:,} GiB" if one.gib else ""
     has_burst = carried.bucket is not None and carried.burst_mib_per_s is not None and carried.burst_iops is not None
     bucket = carried.bucket
     return Medium(
         sustained=both_ways(carried.mib_per_s * MIB, carried.iops),
         known="table",
-        why=f"{one.type}{size} as declared in {source}{old}",
+        why=f"{one.type}{size} as declared in {source}{old}{shared}",
         burst=both_ways((carried.burst_mib_per_s or 0) * MIB, carried.burst_iops or 0) if has_burst else None,
         burst_seconds=ebs.lasts_seconds(bucket, bucket.burst) if bucket else None,
         source=GUIDE,

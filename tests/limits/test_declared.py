@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError
 from advisor.limits.declared import Declared, DeclaredVolume, Quota, parse_declared, read_declared
+from advisor.limits.media import medium_of
 from tests.known import known
 
 GOOD = b"""
@@ -47,8 +48,13 @@ def test_what_aws_prints() -> None:
     """Unknown keys are AWS's own; the IOPS that it gives a gp2 volume follow from its size and are left out."""
     volume = {"VolumeId": "vol-0abc1234", "Size": 5, "VolumeType": "gp2", "Iops": 100, "Encrypted": False, "Tags": []}
     other = {"VolumeId": "vol-0abc1235", "Size": 9, "VolumeType": "gp3", "Iops": 4000, "Throughput": 250}
-    text = json.dumps({"Volumes": [volume, other], "NextToken": "x"}).encode()
-    first, second = parse_declared(text, "v.json").volume
+    shared = {"VolumeId": "vol-0abc1236", "Size": 9, "VolumeType": "io2", "Iops": 400, "MultiAttachEnabled": True}
+    text = json.dumps({"Volumes": [volume, other, shared], "NextToken": "x"}).encode()
+    first, second, third = parse_declared(text, "v.json").volume
+    assert (first.multi_attach, third.multi_attach) == (None, True)
+    medium = medium_of(third, "v.json")
+    assert medium is not None
+    assert "Multi-Attach" in medium.why
     assert (first.volume_id, first.type, first.gib, first.iops) == ("vol-0abc1234", "gp2", 5, None)
     assert (second.iops, second.mib_per_s) == (4000, 250)
 
@@ -60,6 +66,7 @@ def test_what_aws_prints() -> None:
         ("[[volume]]\ndevice='a'\ntype='gp9'\ngib=5", r"field volume\[0\].type|field volume\[...\].type"),
         ("[[volume]]\ndevice='a'\ntype='gp2'", r"volume\[0\].gib: .*needs its size"),
         ("[[volume]]\ndevice='a'\ntype='gp2'\ngib=0", r"gib"),
+        ("[[volume]]\ndevice='a'\ntype='gp3'\ngib=5\nmulti-attach=true", r"multi-attach: .*has none"),
         ("[[volume]]\ndevice='a'\ntype='gp2'\ngib=5\niops=5", r"volume\[0\].iops: a volume of type gp2 has none"),
         ("[[volume]]\ndevice='a'\ntype='gp3'\ngib=5\niops=80001", r"volume\[0\].iops: 80,001 is more"),
         ("[[volume]]\ndevice='a'\ntype='gp3'\ngib=5\nthroughput-mib-per-s=2001", r"2,001 is more"),
