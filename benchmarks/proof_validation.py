@@ -175,7 +175,7 @@ def check_ablation(law: str, values: int, effort: Effort) -> list[Finding]:
     wrong, inside = 0, list[bool]()
     for seed in range(sessions):
         found = ablation.simulate_session(effects, seed, law=ablation.LAWS[law])
-        wrong += any(one.call in ("gain", "loss") for one in found.effects)
+        wrong += any(one.verdict in ("gain", "loss") for one in found.workloads)
         inside += ablation.covers(found, effects)
     load = f"{law}, {values} values"
     return [

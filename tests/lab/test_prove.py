@@ -92,13 +92,13 @@ def test_arms_find_the_one_that_helps_and_leave_the_host_as_it_was(storage: Mach
                 *("--quick", "--dead-time", "1", "--svg", "/tmp/arms.svg"),
                 timeout=1500,
             )
-            calls = {one["arm"]: (one["call"], one["ratio"]) for one in found["effects"]}
-            print(f"arms over NVMe/TCP: {found['quality']}, {calls}, {found['reasons']}")
+            calls = {one["arm"]: (one["verdict"], one["ratio"]) for one in found["workloads"]}
+            print(f"arms over NVMe/TCP: {found['verdict']}, {calls}, {found['reasons']}")
             assert storage.run(STATE, timeout=30).check().stdout == before
             assert left_behind(storage) == files
-            if found["quality"] == "sound" and calls["jumbo-frames"][0] == "gain":
+            if found["verdict"] == "gain" and calls["jumbo-frames"][0] == "gain":
                 break
-        assert found["schema"] == "advisor.arms/1"
+        assert found["schema"] == "advisor.proof/1"
         assert calls["jumbo-frames"][0] == "gain"
         assert calls["llt-highwater-doubled"][0] != "gain"
         assert done.rc == 0
