@@ -242,7 +242,7 @@ def sequence(first: float, changed: float, last: float) -> list[Pair]:
     source = random.Random(8)
 
     def block(arm: str, speed: float) -> list[FioRun]:
-        return [run(arm, speed * math.exp(source.gauss(0, 0.01))) for _ in range(8)]  # type: ignore[arg-type]
+        return [run(arm, speed * math.exp(source.gauss(0, 0.01))) for _ in range(8)]
 
     blocks = zip(block("A", first), block("B", changed), block("A", last), strict=True)
     return [Pair(index, 0, "ABA", runs) for index, runs in enumerate(blocks)]
