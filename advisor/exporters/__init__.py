@@ -5,8 +5,6 @@ A form that has no word for a setting leaves it out and says so (`Bundle.left_ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import msgspec
 
 from advisor.errors import UsageError
@@ -15,7 +13,7 @@ from advisor.exporters.settings import Bundle, Exported, SkippedSetting, collect
 
 __all__ = ["FORMATS", "Bundle", "Exported", "SkippedSetting", "collect_settings", "export_form"]
 
-FORMATS: Mapping[str, Callable[[Exported], Bundle]] = {
+FORMATS = {
     "ansible": ansible.make_role,
     "cloud-init": cloud_init.user_data,
     "files": files.make_tree,

@@ -193,7 +193,7 @@ def _item_names(plan: Plan) -> list[dict[str, object]]:
 
 def _needed_programs(probes: Iterable[Probe], steps: Iterable[Step]) -> list[str]:
     """What must be installed on the host, but for what every script needs."""
-    found: set[str] = set()
+    found = set()
     for one in (*probes, *steps):
         match one:
             case ReadCommand() | RunCommand() | ReadEthtool() | SetEthtool() | SetQdisc():

@@ -5,15 +5,13 @@ After the names of libnm 1.42.4 (nm-settings-nmcli(5), ethtool) and the source o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from advisor.exporters.settings import Exported, ExportedSetting
 
 GROUPS = ("ring", "coalesce", "feature", "pause")
 SWITCHES = frozenset({"adaptive-rx", "adaptive-tx"})
 """Coalescing's switches, which are numbers to NetworkManager."""
 
-RENAMED: Mapping[str, str] = {
+RENAMED = {
     "rx-checksum": "rx",
     "rx-gro": "gro",
     "rx-hashing": "rxhash",

@@ -12,7 +12,7 @@ from advisor.shell.quote import shell_quote
 def make_nmcli_script(wanted: Exported) -> Bundle:
     """``networkmanager.sh``: one ``nmcli connection modify`` for each link, then ``nmcli device reapply``."""
     links: dict[str, list[ExportedSetting]] = {}
-    left: list[SkippedSetting] = []
+    left = []
     for setting in wanted.settings:
         why = why_unsaid(setting, wanted, "NetworkManager")
         if why is None and _nmcli_property(setting) is None:

@@ -17,7 +17,7 @@ _WIDENED = ("feature.tx-tcp-segmentation", "feature.tx-scatter-gather")
 def make_state(wanted: Exported) -> Bundle:
     """``state.yaml`` with each link that something is wanted of; all else of the links stays as it is."""
     links: dict[str, dict[str, Any]] = {}
-    left: list[SkippedSetting] = []
+    left = []
     for setting in wanted.settings:
         why = _why_unsaid(setting, wanted)
         if why:

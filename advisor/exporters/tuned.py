@@ -30,8 +30,8 @@ def make_tuned_profile(wanted: Exported) -> Bundle:
     """``NAME/tuned.conf``, for /etc/tuned (or /etc/tuned/profiles of newer versions)."""
     sections: dict[str, list[str]] = {}
     heads: dict[str, list[str]] = {}
-    left: list[SkippedSetting] = []
-    exact: list[ExportedSetting] = []
+    left = []
+    exact = []
     for setting in wanted.settings:
         placed = _place_setting(setting, wanted)
         if isinstance(placed, str):

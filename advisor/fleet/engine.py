@@ -195,7 +195,7 @@ def _playbook_words(
     only = place / "hosts"
     only.write_text("".join(f"{name}\n" for name in names))
     (place / "job.json").write_bytes(msgspec.json.encode(_action_arguments(job, output)))
-    variables: dict[str, object] = {"advisor_job": str(place / "job.json"), "advisor_timeout": job.timeout_seconds}
+    variables = {"advisor_job": str(place / "job.json"), "advisor_timeout": job.timeout_seconds}
     if job.changes:
         # What changes a host must not be sent again by ssh's own retries.
         variables["ansible_ssh_retries"] = 0

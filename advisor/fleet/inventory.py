@@ -207,7 +207,7 @@ def _string_items(value: object) -> list[str]:
 
 
 def _all_groups(direct: Iterable[str], parents: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    found: list[str] = []
+    found = []
     waiting = list(direct)
     while waiting:
         group = waiting.pop(0)
@@ -364,7 +364,7 @@ def _first_reason(messages: Sequence[str]) -> str:
     """The first reason that names a place (file and line), and the last word on it."""
     if not messages:
         return "Ansible could not read it"
-    lines: list[str] = []
+    lines = []
     # A fault of Ansible's own (a broken ansible.cfg) comes with a traceback, which says nothing to a user.
     for line in "\n".join(messages).partition("\nTraceback (most")[0].splitlines():
         if line.strip() and line not in lines and "caused by" not in line:

@@ -34,8 +34,8 @@ def gather_ceilings(
 ) -> tuple[tuple[tuple[str, HostCeiling], ...], dict[str, str], tuple[AccountQuota, ...]]:
     """The ceiling of each host by its name, those that could not be read with the reason, and what the volumes of all
     have of the account's quotas. ``of_host`` is what is declared of one host, ``declared`` of all others."""
-    found: list[tuple[str, HostCeiling]] = []
-    failed: dict[str, str] = {}
+    found = []
+    failed = {}
     bought: dict[str, DeclaredVolume] = {}
     for done, source in enumerate(sources, 1):
         try:

@@ -11,7 +11,7 @@ al., Fail-Slow at Scale, FAST 2018, for drives that are slow and do not fail.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import Literal
 
@@ -43,13 +43,7 @@ _MOST_OF = 6
 """Where more than one in so many stands out, they are a kind of their own (another role, another load) and not odd."""
 _MAD_TO_DEVIATION = 1.4826
 
-_FLOORS: Mapping[Measure, float] = {
-    "lost": 1e-4,
-    "resent": 5e-3,
-    "steal": STEAL_FROM,
-    "storage-stall": BINDS_FROM,
-    "memory-stall": BINDS_FROM,
-}
+_FLOORS = {"lost": 1e-4, "resent": 5e-3, "steal": STEAL_FROM, "storage-stall": BINDS_FROM, "memory-stall": BINDS_FROM}
 """Shares below are no trouble, whatever the peers have."""
 
 

@@ -191,7 +191,7 @@ def read_answer(
 ) -> tuple[HostScan, tuple[Finding, ...]]:
     """What the capture of one host says, and its findings; a capture that cannot be read is a failed host."""
     if answer.state != "ok" or answer.path is None:
-        state: State = "failed" if answer.state == "ok" else answer.state
+        state = "failed" if answer.state == "ok" else answer.state
         failed = HostScan(answer.host, state, answer.message or "no capture", seconds=answer.seconds)
         return msgspec.structs.replace(failed, skew_seconds=answer.skew_seconds), ()
     try:

@@ -63,7 +63,7 @@ def diagnose_fleet(
 ) -> FleetDiagnosis:
     """What the spans of many hosts say together; ``failed`` are hosts that are known to have none."""
     unread = dict(failed)
-    hosts: list[tuple[str, Diagnosis]] = []
+    hosts = []
     figures: list[PeerFigure] = []
     for done, one in enumerate(read_sources(sources, read_observed, processes), 1):
         if isinstance(one, Unread):

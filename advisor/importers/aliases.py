@@ -12,7 +12,7 @@ from advisor.tunables.sysctl import Sysctl
 def without_rivals(settings: Sequence[ImportedSetting]) -> tuple[ImportedSetting, ...]:
     """Of ``vm.dirty_ratio`` and ``vm.dirty_bytes`` and such like, the later one; the other is zeroed by it anyhow."""
     order = {one.tunable: place for place, one in enumerate(settings) if one.outcome == "tunable"}
-    found: list[ImportedSetting] = []
+    found = []
     for place, one in enumerate(settings):
         if one.outcome != "tunable" or one.tunable is None or not one.tunable.startswith("sysctl:"):
             twin = None

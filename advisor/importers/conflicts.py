@@ -50,7 +50,7 @@ def writers_beside_plan(host: Host, facts: Facts, plan: Plan) -> tuple[OtherWrit
 
 def writers_beside(host: Host, changes: Sequence[Change], paths: Iterable[str]) -> tuple[OtherWriter, ...]:
     """Those that write what active transactions have set; the files at ``paths`` are looked at as they are now."""
-    found: dict[str, bytes] = {}
+    found = {}
     for path in paths:
         content = host.read_bytes(path)
         found[path] = b"" if isinstance(content, Missing) else content

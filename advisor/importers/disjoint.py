@@ -20,7 +20,7 @@ from advisor.tunables.preflight import ExpandsIds
 def last_wins(settings: Sequence[ImportedSetting]) -> list[ImportedSetting]:
     """A tunable that two lines set has what the later one says."""
     last = {(one.tunable, one.only): one for one in settings if one.outcome == "tunable"}
-    found: list[ImportedSetting] = []
+    found = []
     for one in settings:
         winner = last.get((one.tunable, one.only), one) if one.outcome == "tunable" else one
         place = f"{winner.file} line {winner.line} ([{winner.section}])"
@@ -31,7 +31,7 @@ def last_wins(settings: Sequence[ImportedSetting]) -> list[ImportedSetting]:
 def make_disjoint(settings: Sequence[ImportedSetting], host: Host) -> list[ImportedSetting]:
     """Each device and each file of the host in one line for each of its settings, as a profile needs it."""
     covered: dict[str, list[str]] = {}
-    found: list[ImportedSetting] = []
+    found = []
     for one in reversed(settings):
         subject = _subject_of(one)
         if subject is None:
@@ -47,7 +47,7 @@ def make_disjoint(settings: Sequence[ImportedSetting], host: Host) -> list[Impor
 def _files_once(settings: Iterable[ImportedSetting], host: Host) -> list[ImportedSetting]:
     """What patterns and names of old kernels stand for on this host, each of it once."""
     covered: set[str] = set()
-    found: list[ImportedSetting] = []
+    found = []
     for one in reversed(list(settings)):
         names = _stands_for(one, host)
         again = covered & names

@@ -11,7 +11,7 @@ from advisor.facts.tuned.profile import load_tuned
 from advisor.facts.tuned.reapplied import read_reapplied
 from advisor.host import Host
 from advisor.importers.planned import made_of
-from advisor.importers.records import Imported, ImportedSetting, Mode
+from advisor.importers.records import Imported, Mode
 from advisor.importers.to_profile import profile_name
 from advisor.importers.tuned.convert import convert_profile
 from advisor.importers.tuned.devices import devices_of
@@ -43,7 +43,7 @@ def import_tuned(
     main = main_settings(source)
     installed = installed_version(source)
     judged = version or known_version(installed)
-    each: Mapping[Mode, tuple[ImportedSetting, ...]] = {
+    each = {
         one: convert_profile(profile, host, one, files=source, main=main, version=judged)
         for one in ("faithful", "intent")
     }

@@ -30,7 +30,7 @@ def made_of(values: Mapping[str, str], imported: Imported, host: Host, facts: Fa
 
     A value that is a multiple of what it finds is reported as such.
     """
-    found: dict[str, str] = {}
+    found = {}
     for target in imported_targets(imported, host, facts)[0]:
         ours = values.get(target.tunable)
         if ours is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.facts.host_facts import Facts
@@ -74,7 +74,7 @@ _BY_HAND = {
 def installed_notes(files: Host) -> Mapping[str, str]:
     """Note → file of every note that is installed, sorted; a vendor's or customer's own before those in use before
     those of the package."""
-    found: dict[str, str] = {}
+    found = {}
     for directory in (PACKAGED, WORKING, EXTRA):
         for name in files.names(directory):
             if directory != EXTRA or name.endswith(".conf"):
@@ -386,7 +386,7 @@ class _Judge:
     ) -> list[ImportedSetting]:
         disks = tuple(name for name in names if not name.startswith("dm-"))
         maps = tuple(name for name in names if name.startswith("dm-"))
-        found: list[ImportedSetting] = []
+        found = []
         if disks or not is_bound:
             only = Only(names=disks) if is_bound else None
             found.append(line.wanted(f"block:{{disk}}:{attribute}", value, for_each="disks", only=only))
@@ -396,7 +396,7 @@ class _Judge:
         return found
 
 
-_CONVERTERS: Mapping[str, Callable[[_Judge, NoteEntry, SourceLine], list[ImportedSetting]]] = {
+_CONVERTERS = {
     "sysctl": _Judge.sysctl,
     "sys": _Judge.sys,
     "vm": _Judge.vm,

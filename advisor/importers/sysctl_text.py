@@ -71,7 +71,7 @@ def _read_lines(
 ) -> tuple[list[tuple[SysctlSource, SourceLine]], list[ImportedSetting]]:
     """The lines that set something, and those that are nothing of sysctl's."""
     lines: list[tuple[SysctlSource, SourceLine]] = []
-    strays: list[ImportedSetting] = []
+    strays = []
     for path in paths:
         # A file's bytes. On this machine a FIFO or a device may be at the place, which holds no lines.
         if not files.is_live:
@@ -106,7 +106,7 @@ def _source_line(one: SysctlSource, text: str) -> SourceLine:
     key, value = printable(one.key), printable(one.value)
     is_plain = re.sub(r"\s*=\s*", " = ", raw, count=1) == f"{key} = {value}"
     # The comment above a line.
-    found: list[str] = []
+    found = []
     for line in reversed(text.split("\n")[max(0, one.line - 12) : one.line - 1]):
         if not line.strip().startswith(("#", ";")):
             break
@@ -162,7 +162,7 @@ def _convert_lines(
 ) -> tuple[ImportedSetting, ...]:
     last = {one.key: one for one, _ in lines if not one.excludes}
     excluded = {one.key for one, _ in lines if one.excludes}
-    found: list[ImportedSetting] = []
+    found = []
     for one, line in lines:
         if one.excludes:
             found.append(line.ignored("it only keeps patterns from the key", sets_nothing=True))

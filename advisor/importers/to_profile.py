@@ -49,7 +49,7 @@ def to_toml(imported: Imported, *, said: bool = True) -> str:
         body = {"type": "names", "default": list(imported.links), "about": about}
         lines += ["[parameters.links]", *toml_pairs(body), ""]
     if said:
-        left_out_lines: list[str] = []
+        left_out_lines = []
         for one in imported.settings:
             if one.outcome != "tunable" and not one.sets_nothing:
                 text = shorten_text(

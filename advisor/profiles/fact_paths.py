@@ -38,5 +38,5 @@ def _form_of(kind: Any) -> tuple[FactForm, type | None]:
     return ("number", None) if issubclass(origin, int | float) else ("list", None)
 
 
-FACT_FORMS: Mapping[str, FactForm] = dict(_walk(Facts, ""))
+FACT_FORMS = dict(_walk(Facts, ""))
 """By dotted path. No path leads into a list; any key leads into a table."""

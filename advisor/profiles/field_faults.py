@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-_TYPES: Mapping[str, str] = {
+_TYPES = {
     "str": "a text in quotes",
     "int": "a whole number",
     "float": "a number",

@@ -12,7 +12,6 @@ from advisor.profiles.fact_paths import FACT_FORMS
 from advisor.profiles.profile import (
     KEEP,
     Condition,
-    Operator,
     Parameter,
     Profile,
     ProfileFieldError,
@@ -25,12 +24,12 @@ from advisor.profiles.profile import (
 from advisor.profiles.toml_lines import Place
 from advisor.tunables import parse_tunable
 
-_ALWAYS_UNMET: Mapping[Operator, tuple[str, ...]] = {
+_ALWAYS_UNMET = {
     **dict.fromkeys(("at-least", "at-most"), ("text", "truth", "list", "table", "record")),
     **dict.fromkeys(("is", "is-not"), ("list", "table", "record")),
     "count-at-least": ("number", "text", "truth", "record"),
 }
-_TYPES: Mapping[str, type] = {"number": int, "text": str, "truth": bool}
+_TYPES = {"number": int, "text": str, "truth": bool}
 _READ_BY_NAME = ("mtu", "policy", "role", "selector")
 """Parameters by which for-each computes what it fills in."""
 _NOUNS = {

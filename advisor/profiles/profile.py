@@ -204,7 +204,7 @@ def personal_directory(home: str | None = None) -> Path:
 def profile_paths(local: Path = LOCAL_PROFILES) -> dict[str, Path]:
     """Name → file of every profile. A local one hides a shipped one of the same name; a user's own hides none, so that
     root applies what the user has planned."""
-    found: dict[str, Path] = {}
+    found = {}
     for directory in (personal_directory(), shipped_directory(), local):
         # sudo may have left the home of a user whose directories this one cannot read.
         if os.access(directory, os.R_OK | os.X_OK):
@@ -386,7 +386,7 @@ def _convert_document(document: dict[str, object]) -> Profile:
     except msgspec.ValidationError as error:
         words, _, place = str(error).partition(" - at `")
         # The keys and indices of a place as msgspec writes it: `$.parameters[...].type` and such like.
-        found: list[str | int] = []
+        found = []
         for key, index in re.findall(r"\.([\w-]+)|\[([0-9]+|\.\.\.)\]", place.partition("$")[2]):
             found.append(key if key else int(index) if is_count(index) else "")
         if place.startswith("key`"):
@@ -438,9 +438,9 @@ def _check_profile(profile: Profile, *, is_whole: bool) -> None:
             raise ProfileFieldError(
                 ("proof", "reconnect"), f"only a change of class T1 needs it, not one of {proof.toggle}"
             )
-    seen: set[tuple[str, Only | None]] = set()
+    seen = set()
     for number, wanted in enumerate(profile.tunables):
-        field: Place = ("tunables", number)
+        field = ("tunables", number)
         if (wanted.tunable, wanted.only) in seen:
             raise ProfileFieldError((*field, "tunable"), f"{wanted.tunable} is set by an earlier one already")
         seen.add((wanted.tunable, wanted.only))
@@ -485,7 +485,7 @@ def _check_places(wanted: Wanted, parameters: Mapping[str, Parameter], field: Pl
 
 
 def _check_parameter(name: str, parameter: Parameter) -> None:
-    field: Place = ("parameters", name)
+    field = ("parameters", name)
     if name in {"links", "units", "disks", "arrays", "cpfs"} and parameter.type != "names":
         raise ProfileFieldError((*field, "type"), f"{name} selects what for-each goes over, so it is of type names")
     low, high = parameter.minimum, parameter.maximum
@@ -569,7 +569,7 @@ def _is_number(text: str, parameters: Mapping[str, Parameter]) -> bool:
     return parameters[place[1]].type == "integer" if place else bool(re.fullmatch(r"[0-9]{1,9}", text))
 
 
-_EACH: Mapping[str, str] = {
+_EACH = {
     "links": r"link:\{link\}:[a-z0-9_.-]+",
     "units": r"unit:\{unit\}:numa",
     "irqs": r"irq:\{irq\}:affinity",
@@ -582,14 +582,14 @@ _EACH: Mapping[str, str] = {
     "maps": r"file:\{map\}/(path_selector|rr_min_io_rq|\{rr_min_io\})",
     "shared_links": r"sysctl:net\.ipv4\.conf\.\{shared_link\}\.(arp_announce|arp_filter|arp_ignore|rp_filter)",
 }
-_FILLED: Mapping[str, tuple[str, ...]] = {"maps": ("rr_min_io",)}
+_FILLED = {"maps": ("rr_min_io",)}
 """Places that for-each fills besides its own: the key by which the kernel counts."""
-_SHAPES: Mapping[str, str] = {
+_SHAPES = {
     "links": "link:{link}:mtu, or another setting of a link",
     "shared_links": "sysctl:net.ipv4.conf.{shared_link}.arp_ignore, arp_announce, arp_filter or rp_filter",
 }
 _BOUNDED = ("disks", "arrays", "links", "instances")
-_FOREIGN: Mapping[str, tuple[str, ...]] = {
+_FOREIGN = {
     "disks": ("levels", "drivers", "min_mbps"),
     "arrays": ("transports", "models", "drivers", "min_mbps"),
     "links": ("levels", "transports", "models", "rotational", "min_bytes", "max_bytes"),
@@ -662,7 +662,7 @@ def load_file(path: Path, *, only_trusted: bool = False) -> Profile:
 def read_profile_files(path: Path) -> dict[str, bytes]:
     """The text of a profile's file and of those that it inherits from, as they are now, by name: side by side in any
     directory they are the same profile. Raises UsageError, InvalidInputError."""
-    found: dict[str, bytes] = {}
+    found = {}
 
     def read(place: Path) -> Profile:
         with open_given(place) as file:

@@ -61,7 +61,7 @@ def load_requested(
     to. Raises UsageError, InvalidInputError, RefusedError.
     """
     values = [parse_value(one) for one in words if isinstance(one, str) and is_value_word(one)]
-    found: list[RequestedProfile] = []
+    found = []
     for place, word in enumerate(words):
         if word in words[:place]:
             continue

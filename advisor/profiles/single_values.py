@@ -23,14 +23,13 @@ from advisor.rules.remedy import SIGNS
 from advisor.tunables import Effect, Risk, all_kinds, find_kind, parse_tunable
 from advisor.tunables.harm import find_harm
 from advisor.tunables.kind import kind_words
-from advisor.tunables.tunable import Sense
 
 ToggleClass = Literal["T0", "T1", "T2", "T3"]
-OPERATORS: Mapping[str, Sense] = {sign: sense for sense, sign in SIGNS.items()}
+OPERATORS = {sign: sense for sense, sign in SIGNS.items()}
 MAX_NAME = 63
 MAX_CLAIMS = 3
 MAX_SUGGESTIONS = 3
-_SENSES: Mapping[Sense, str] = {"at-least": "at least ", "at-most": "at most ", "within": "within "}
+_SENSES = {"at-least": "at least ", "at-most": "at most ", "within": "within "}
 _WHERE_KEPT = lazy_regex(r",? (?:persisted|kept|held) |\. ")
 """Ends what a kind's own words say about the value; the plan says where it persists."""
 _KIND = lazy_regex(r"[a-z][a-z0-9_-]{0,30}:", re.ASCII)

@@ -175,7 +175,7 @@ def goes_with_words(names: Sequence[str]) -> str:
 
 def difference_words(one: AttributeDifference, ranks: Mapping[str, int]) -> str:
     """``1500 on n3 · 9000 on 11 others``; without a majority every value with its hosts."""
-    parts: list[str] = []
+    parts = []
     for held in one.groups:
         count = f"{len(held.hosts)} hosts " if len(held.hosts) > 3 else ""
         parts.append(f"{held.value} on {count}{names_words(held.hosts, ranks)}")

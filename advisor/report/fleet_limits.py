@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import msgspec
 
-from advisor.limits.cluster import Cluster, ClusterHost, Part
+from advisor.limits.cluster import Cluster, ClusterHost
 from advisor.report.host_ceiling import add_ceiling, figure_piece, stage_words
 from advisor.report.layout import Page, Piece, Span
 
 SCHEMA = "advisor.fleet-limits/1"
-_PARTS: dict[Part, str] = {"server": "server", "client": "client", "other": "not counted"}
+_PARTS = {"server": "server", "client": "client", "other": "not counted"}
 
 
 def fleet_limits_document(cluster: Cluster, failed: Mapping[str, str]) -> dict[str, object]:

@@ -8,7 +8,7 @@ import msgspec
 
 from advisor.diagnosis.cause import percent
 from advisor.diagnosis.diagnose import Diagnosis
-from advisor.fleet.peers import MIN_PEERS, Measure, Outlier
+from advisor.fleet.peers import MIN_PEERS, Outlier
 from advisor.fleet.why import FleetDiagnosis
 from advisor.report.format import natural, ranked, runs
 from advisor.report.layout import COMMAND, Page, Piece, Span, counted
@@ -17,7 +17,7 @@ from advisor.report.why import nothing_text, verdict_text, why_document
 SCHEMA = "advisor.fleet-why/1"
 MAX_OUTLIERS = 20
 _MAX_FAILED = 20
-_WHAT: dict[Measure, str] = {
+_WHAT = {
     "read-wait": "reads",
     "write-wait": "writes",
     "lost": "of its packets lost",

@@ -92,8 +92,8 @@ def parse_prices(data: bytes, where: str) -> Prices:
 
 def with_price(choice: Choice, prices: Prices) -> Choice:
     """The choice with what it costs; without a price, and with what the file lacks, where any part has none."""
-    costs: list[tuple[float, Per]] = []
-    lacks: list[str] = []
+    costs = []
+    lacks = []
     for name, found in _list_costs(choice, prices):
         if found is None:
             lacks.append(name)
@@ -112,7 +112,7 @@ def with_price(choice: Choice, prices: Prices) -> Choice:
 def _list_costs(choice: Choice, prices: Prices) -> Iterator[tuple[str, tuple[float, Per] | None]]:
     if choice.instance is not None:
         amount = prices.instances.get(choice.instance)
-        per: Per = prices.instances_per or prices.per or "hour"
+        per = prices.instances_per or prices.per or "hour"
         yield choice.instance, None if amount is None else (amount, per)
     for one in choice.volumes:
         table = prices.drives if choice.cloud == "metal" else prices.volumes

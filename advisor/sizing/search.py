@@ -69,8 +69,8 @@ def answer(question: SizeQuestion) -> Sizing:
             f"{question.declared.where}: no machine of Google Cloud is known for {of_google}",
             hint="advisor limits --volumes FILE says what a host of Google Cloud reaches with them",
         )
-    found: list[Choice] = []
-    shown: list[Choice] = []
+    found = []
+    shown = []
     short: list[Short] = []
     excluded: dict[str, Excluded] = {}
     known = {one.name for cloud in question.clouds if cloud != "metal" for one in _asked_machines(cloud, question)}

@@ -25,7 +25,7 @@ _NUMBER = lazy_regex(r"0|[1-9][0-9]{0,9}")
 _SCHEDULER = lazy_regex(r"[a-z][a-z0-9-]{0,30}")
 
 # What a value must be, and the words for it; None where numbers are bounded below.
-_WORDS: Mapping[str, tuple[str, ...]] = {
+_WORDS = {
     "rq_affinity": ("0", "1", "2"),
     "nomerges": ("0", "1", "2"),
     "add_random": _SWITCH,
@@ -34,7 +34,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "io_poll": _SWITCH,
     "write_cache": ("write back",),
 }
-_LEAST: Mapping[str, int] = {
+_LEAST = {
     "nr_requests": 4,  # BLKDEV_MIN_RQ: the kernel takes a smaller one for it
     "read_ahead_kb": 0,
     "max_sectors_kb": 4,

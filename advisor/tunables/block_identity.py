@@ -64,7 +64,7 @@ def _identify(
     marks = see(device)
     if not words and marks == Marks():
         return None
-    alike: list[str] = []
+    alike = []
     if words or marks.place or marks.device:
         # All others for a device without words, which is known by its place alone.
         others = (one for one in names if one != device and is_nvme_path(one) == is_nvme_path(device))
@@ -124,8 +124,8 @@ def device_rule(host: Host, device: str, attribute: str, value: str) -> FileEdit
 
 def later_rules(host: Host, attribute: str, *, after: str = RULES) -> tuple[str, ...]:
     """Notes on rule files of the site and of packages that are read after advisor's and assign this attribute."""
-    said: list[str] = []
-    seen: set[str] = set()
+    said = []
+    seen = set()
     for directory in _RULE_DIRECTORIES:
         for name in host.names(directory):
             is_later = name.endswith(".rules") and name > after.rpartition("/")[2] and "-advisor-" not in name

@@ -56,7 +56,7 @@ def is_slow(identity: str) -> bool:
 @cache
 def all_kinds() -> tuple[Kind, ...]:
     """Every kind, in the order of documents. Raises ValueError for a ``KIND`` in a module of another name."""
-    found: list[Kind] = []
+    found = []
     for one in pkgutil.iter_modules(sys.modules[__package__].__path__):
         declared: Kind | None = getattr(import_module(f"advisor.tunables.{one.name}"), "KIND", None)
         if declared is not None and find_kind(f"{declared.name}:") is not declared:

@@ -11,7 +11,6 @@ energy_performance_preference take none but performance.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from advisor.host import Host, Missing, observe
@@ -25,11 +24,8 @@ GOVERNOR = "governor"
 PREFERENCE = "energy_performance_preference"
 LOWEST = "scaling_min_freq"
 HIGHEST = "scaling_max_freq"
-_FILES: Mapping[str, str] = {GOVERNOR: "scaling_governor", PREFERENCE: PREFERENCE, LOWEST: LOWEST, HIGHEST: HIGHEST}
-_OFFERS: Mapping[str, str] = {
-    GOVERNOR: "scaling_available_governors",
-    PREFERENCE: "energy_performance_available_preferences",
-}
+_FILES = {GOVERNOR: "scaling_governor", PREFERENCE: PREFERENCE, LOWEST: LOWEST, HIGHEST: HIGHEST}
+_OFFERS = {GOVERNOR: "scaling_available_governors", PREFERENCE: "energy_performance_available_preferences"}
 _POLICY = lazy_regex(r"policy(0|[1-9][0-9]{0,4})")
 _PATTERN = lazy_regex(r"[a-z0-9*?\[\]!-]{1,40}")
 

@@ -55,7 +55,7 @@ def _find_numbers(own: list[Stanza], names: str) -> list[Span]:
     """Numbers that are set as the link's MTU: of ``mtu`` where it is an option, and of commands that name the link."""
     spelt = "|".join(re.escape(name) for name in names.split(" "))
     link = re.compile(rf"\$(?:IFACE|\{{IFACE\}})(?![\w.:])|(?<![\w.:/-])(?:{spelt})(?![\w.:/-])")
-    found: list[Span] = []
+    found = []
     for stanza in own:
         if stanza.takes_mtu:
             found += list(_mtu_options(stanza))[-1:]

@@ -15,7 +15,7 @@ from advisor.tunables.link_feature import LinkFeature
 from advisor.tunables.link_mtu import LinkMtu
 from advisor.tunables.link_pause import LinkPause
 from advisor.tunables.link_qdisc import LinkQdisc
-from advisor.tunables.link_queues import QueueCpus, QueueValue
+from advisor.tunables.link_queues import QueueValue
 from advisor.tunables.link_ring import LinkRing
 from advisor.tunables.link_rps import LinkRps
 from advisor.tunables.link_rps_flows import LinkRpsFlows
@@ -26,7 +26,7 @@ from advisor.tunables.tunable import Tunable, UnknownIdError
 _SYSFS = r"/sys/(?:class|devices/.*)/net/([^/]+)"
 _WHOLE: Mapping[str, Callable[[str], Tunable]] = {"mtu": LinkMtu, "qdisc": LinkQdisc, "txqueuelen": LinkTxqueuelen}
 _DRIVER: Mapping[str, type[DriverValue]] = {one.word: one for one in (LinkRing, LinkChannels, LinkCoalesce, LinkPause)}
-_QUEUE: Mapping[str, type[QueueCpus] | type[LinkRpsFlows]] = {one.word: one for one in (LinkRps, LinkRpsFlows, LinkXps)}
+_QUEUE = {one.word: one for one in (LinkRps, LinkRpsFlows, LinkXps)}
 _ATTRIBUTES = (
     *("ring.rx", "channels.combined", "coalesce.rx-usecs", "feature.rx-gro", "pause.rx"),
     *("txqueuelen", "qdisc", "rps.rx-0", "rps-flow-cnt.rx-0", "xps.tx-0"),

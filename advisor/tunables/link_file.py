@@ -33,7 +33,7 @@ def link_file_edit(host: Host, link: str, settings: str) -> FileEdit | Missing:
     if isinstance(text, Missing):
         link_section = ""
     else:
-        lines: list[str] = []
+        lines = []
         section = ""
         # A line that ends in a backslash goes on in the next one (systemd.syntax(7)).
         for line in text.replace("\\\n", " ").splitlines():

@@ -87,7 +87,7 @@ def place_of(host: Host, mark: LinkMark) -> str | LostLink:
 
 def foreign_links(host: Host, marks: Iterable[LinkMark]) -> Mapping[str, str]:
     """Names that do not stand for the link that they stood for, each with the reason."""
-    found: dict[str, str] = {}
+    found = {}
     for mark in marks:
         place = place_of(host, mark)
         if isinstance(place, LostLink):

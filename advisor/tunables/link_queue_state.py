@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from advisor.host import Host, Missing, ReadCommand, ReadIrqs, RunCommand, SetIrqs, Step, observe
+from advisor.host import Host, Missing, ReadCommand, ReadIrqs, RunCommand, SetIrqs, observe
 from advisor.host.link_text import NO_CPUS, NO_TABLE, highest_queue, setting_words
 from advisor.tunables.link_rps import LinkRps
 from advisor.tunables.link_rps_flows import LinkRpsFlows
@@ -76,7 +76,7 @@ def _irq_side_effect(link: str, live: str | Missing) -> Iterator[SideEffect]:
 def _rss_side_effect(link: str, live: str | Missing) -> Iterator[SideEffect]:
     if isinstance(live, str):
         words = setting_words(live)
-        undo: tuple[Step, ...] = () if words is None else (RunCommand(("ethtool", "-X", link, *words)),)
+        undo = () if words is None else (RunCommand(("ethtool", "-X", link, *words)),)
         yield SideEffect(f"link:{link}:rss", live, ReadCommand(("ethtool", "-x", link), "rss"), undo, resets=True)
 
 

@@ -8,7 +8,7 @@ The attributes are those of the kernel's Documentation/admin-guide/md: stripe_ca
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from advisor.host import Host
 from advisor.tunables.block_identity import BLOCK_PATHS, identity_of, identity_refusal, later_rules
@@ -17,7 +17,7 @@ from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
 
 # Bounds of the kernel's own (drivers/md/raid5.c, md.c); what it takes beyond is bounded by the array.
-_BOUNDS: Mapping[str, tuple[int, int]] = {
+_BOUNDS = {
     "stripe_cache_size": (17, 32768),
     "group_thread_cnt": (0, 8192),
     "preread_bypass_threshold": (0, 32768),

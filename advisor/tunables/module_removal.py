@@ -4,11 +4,9 @@ in use, as the kernel counts no reference for a link (rtnl_link_unregister). So 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from advisor.host import RunCommand
 
-_KINDS: Mapping[str, tuple[str, ...]] = {
+_KINDS = {
     **{name: (name,) for name in ("dummy", "ifb", "ipvlan", "ipvtap", "macsec", "macvlan", "macvtap", "team", "veth")},
     **{name: (name,) for name in ("amt", "bareudp", "bridge", "geneve", "gtp", "hsr", "nlmon", "tun", "vcan", "vrf")},
     **{name: (name,) for name in ("ipip", "sit", "vsockmon", "vxcan", "vxlan", "wireguard")},

@@ -10,7 +10,6 @@ mounted by then; systemd mounts it early, but nothing orders the two.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 import msgspec
 
@@ -22,7 +21,7 @@ from advisor.tunables.tmpfiles_line import NamedAttribute
 
 DIRECTORY = "/sys/kernel/debug/sched"
 _BALANCING = "numa_balancing/"
-_DROPPED: Mapping[str, str] = {
+_DROPPED = {
     "latency_ns": "nothing has its place",
     "wakeup_granularity_ns": "nothing has its place",
     "idle_min_granularity_ns": "nothing has its place",

@@ -151,7 +151,7 @@ def _own_places(tunable: str) -> Iterator[tuple[str, ...]]:
 
 def group_of(host: Host, key: str) -> tuple[str, ...]:
     """The other keys that a write of ``key`` can change on this host, in the order in which they are to be restored."""
-    candidates: list[str] = []
+    candidates = []
     other = _same_as(key)
     if other is not None:
         candidates.append(other)

@@ -8,7 +8,6 @@ the soft one differs. Like ``numa`` it is a drop-in that a running service reads
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from advisor.facts.cpulist import format_list, parse_list
 from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand
@@ -19,12 +18,7 @@ from advisor.tunables.tunable import StoredValue, UnknownIdError
 UNIT = lazy_regex(r"[\w:.\\@-]{1,247}\.service", re.ASCII)
 RELOAD = (RunCommand(("systemctl", "daemon-reload")),)
 _LIMITS = ("LimitNOFILE", "LimitMEMLOCK", "LimitNPROC", "LimitSTACK", "LimitCORE")
-_BOUNDS: Mapping[str, tuple[int, int]] = {
-    "CPUWeight": (1, 10000),
-    "IOWeight": (1, 10000),
-    "Nice": (-20, 19),
-    "OOMScoreAdjust": (-1000, 1000),
-}
+_BOUNDS = {"CPUWeight": (1, 10000), "IOWeight": (1, 10000), "Nice": (-20, 19), "OOMScoreAdjust": (-1000, 1000)}
 DIRECTIVES = (*_LIMITS, *_BOUNDS, "TasksMax", "CPUAffinity")
 _COUNT = lazy_regex(r"0|[1-9][0-9]{0,17}")
 

@@ -56,7 +56,7 @@ def _service(pattern: str, topic: str, rank: int, why: str, *cited: str, **parts
 
 _ALIKE = "Nodes that share work are as quick as the slowest of them, and an odd one fails in its own way."
 
-KINDS: tuple[AttributeKind, ...] = (
+KINDS = (
     _service(
         r"advisor\.(drift|unfinished)",
         "drift",

@@ -36,7 +36,7 @@ def without_effects(
     """Rows that stand for themselves, and for each cause what goes with it."""
     effects: dict[str, list[str]] = {}
     causes = [row for row in rows if _is_cause(row)]
-    gone: set[int] = set()
+    gone = set()
     for row in rows:
         cause = next((one for one in causes if one is not row and _is_effect(fleet, one, row)), None)
         if cause is not None and id(cause) not in gone:
@@ -86,7 +86,7 @@ def without_covered(
     odd = {"mtu": _odd_networks(shared, "mtu"), "speed_mbps": _odd_networks(shared, "speed_mbps")}
     finding = {"mtu": "fleet.mtu-in-network", "speed_mbps": "fleet.speed-in-network"}
     covered: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
-    left: list[JudgedRow] = []
+    left = []
     for row in rows:
         found = re.fullmatch(r"link\.(?P<role>.+)\.(?P<leaf>mtu|speed_mbps)", row.attribute, re.DOTALL)
         hosts = fleet.names(row.outliers)
@@ -106,7 +106,7 @@ def _is_covered(odd: set[tuple[str, str]], host: str, role: str) -> bool:
 
 
 def _odd_networks(shared: Iterable[Shared], name: str) -> set[tuple[str, str]]:
-    found: set[tuple[str, str]] = set()
+    found = set()
     for one in shared:
         values = {getattr(member, name) for _, member in one.members} - {None}
         if len(values) > 1:

@@ -79,7 +79,7 @@ def gather_hosts(
     one for each CPU.
     """
     fleet = Fleet()
-    failed: dict[str, str] = {}
+    failed = {}
     for done, one in enumerate(read_sources(sources, read_source, processes), 1):
         if isinstance(one, Unread):
             failed[one.name] = one.message

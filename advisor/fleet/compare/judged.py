@@ -63,7 +63,7 @@ class Judge:
             return None
         owner = self._object_column(attribute)
         groups: dict[Value | None, list[int]] = {}
-        unknown: list[int] = []
+        unknown = []
         for host in hosts:
             value = column.value(host)
             if value is None and self.known.is_unknown(host, attribute):

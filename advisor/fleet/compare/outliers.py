@@ -58,7 +58,7 @@ def find_outliers(
     judge = Judge(fleet)
     types = _hardware_types(fleet, hosts)
     found: list[FleetFinding] = []
-    rows: list[JudgedRow] = []
+    rows = []
     # Hosts by the group that they are compared within; "" where all are one.
     group_hosts: dict[str, list[int]] = {}
     for number in hosts:

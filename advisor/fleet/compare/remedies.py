@@ -153,7 +153,7 @@ def raise_mtu(links: Sequence[tuple[str, str]], mtu: int, controller: CommandOri
         by_host.setdefault(host, []).append(link)
     for host, names in by_host.items():
         alike.setdefault(tuple(sorted(names)), []).append(host)
-    found: list[str] = []
+    found = []
     for links_of, hosts in sorted(alike.items()):
         found.append(controller.apply([JUMBO_FRAMES], hosts, links=",".join(links_of), mtu=str(mtu)))
     return tuple(found[:MAX_COMMANDS])

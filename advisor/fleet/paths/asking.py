@@ -20,7 +20,7 @@ def probe_paths(inventory: Inventory, hosts: Sequence[InventoryHost], fleet: Fle
     """Asks every host for the paths to the others. A host that does not answer is in the matrix with the reason."""
     targets = choose_targets({row.name: row.memberships for row in fleet.hosts})
     asked = [host for host in hosts if targets.by_host.get(host.name)]
-    answers: dict[str, Answer | str] = {}
+    answers = {}
     with tempfile.TemporaryDirectory(prefix="advisor-probe.") as place:
         scripts = Path(place, "scripts")
         scripts.mkdir(mode=0o700)

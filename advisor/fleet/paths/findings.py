@@ -39,7 +39,7 @@ def judge_matrix(matrix: Matrix) -> tuple[Finding, ...]:
     networks: dict[str, list[MatrixCell]] = {}
     for cell in matrix.cells:
         networks.setdefault(cell.network, []).append(cell)
-    judges: tuple[_Judge, ...] = (_silent_paths, _too_big, _asymmetric_paths, _no_answer, _lost_packets, _slow_paths)
+    judges = (_silent_paths, _too_big, _asymmetric_paths, _no_answer, _lost_packets, _slow_paths)
     return tuple(one for look in judges for network, cells in networks.items() for one in look(network, cells))
 
 
@@ -47,7 +47,7 @@ def find_culprits(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """The hosts that the pairs have in common: the one with the most others first, until all pairs are accounted for.
     Of a pair that stands alone, none: either end may be it."""
     left = {frozenset(pair) for pair in pairs}
-    found: list[str] = []
+    found = []
     while left:
         counts = {host: sum(host in pair for pair in left) for host in sorted({one for pair in left for one in pair})}
         host = max(counts, key=lambda one: counts[one])
@@ -86,7 +86,7 @@ def _path_finding(
     sources: tuple[str, ...],
     more: Evidence | None = None,
 ) -> Finding:
-    evidence: Evidence = {
+    evidence = {
         "network": network,
         "hosts": find_culprits((cell.source, cell.target) for cell in cells) or None,
         "detail": _path_rows(

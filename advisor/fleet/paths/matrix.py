@@ -122,7 +122,7 @@ def _make_cell(source: str, index: int, target: ProbedLink, answer: Answer | str
     # Only what was asked for can be believed: a path MTU beyond the wanted one was never tried.
     mtu = line.mtu if line.mtu is not None and target.wanted is not None and line.mtu <= target.wanted else None
     carries = None if line.carries is None or target.wanted is None else line.carries
-    limit: Limit = "unknown" if carries is None else _path_limit(line, target)
+    limit = "unknown" if carries is None else _path_limit(line, target)
     return MatrixCell(
         source=source,
         **msgspec.structs.asdict(target),

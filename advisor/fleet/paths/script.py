@@ -87,7 +87,7 @@ def parse_answer(text: str) -> Answer:
         return Answer(None, {}, is_whole=False)
     matched = _BEGIN.fullmatch(rows[begins[0]])
     tool = msgspec.convert(matched[1], Tool) if matched else None
-    found: dict[int, TargetAnswer | None] = {}
+    found = {}
     for row in rows[begins[0] + 1 :]:
         line = _parse_line(row)
         if line is not None:

@@ -78,7 +78,7 @@ def choose_targets(members: Mapping[str, Iterable[Membership]]) -> Targets:
     # Pairs of links, each once. Those of a large network are counted and not listed: a thousand hosts have a million;
     # of two large networks over the very same links, one counts.
     listed: set[tuple[str, str, str, str]] = set()
-    large: dict[frozenset[tuple[str, str]], int] = {}
+    large = {}
     for ring in rings:
         if len(ring) <= FULL_MESH:
             pairs = _ring_pairs(ring, range(1, len(ring)))

@@ -232,7 +232,7 @@ def write_plan(plan: FleetPlan, directory: Path) -> list[Path]:
     from advisor.host.putfile import save_output
 
     directory.mkdir(parents=True, exist_ok=True)
-    made: list[Path] = []
+    made = []
     for name in plan.changing:
         hostname = plan.subjects[name].facts.hostname or name
         text = transaction_script(plan.plan(name), machine_id=plan.machine_ids[name], hostname=hostname)

@@ -131,7 +131,7 @@ class Hands:
 
     def capture(self, names: Sequence[str]) -> dict[str, CapturedHost]:
         """Each host as it is now, asked as root; the captures replace those that the store kept."""
-        found: dict[str, CapturedHost] = {}
+        found = {}
         with _marked_environment(self.directory), self._new_connections() as inventory:
             hosts, progress = self._hosts_named(names), self.count("captured")
             for answer in capture_hosts(inventory, hosts, self.store, forks=self._forks, progress=progress):
@@ -160,7 +160,7 @@ class Hands:
         for name, those in questions.items():
             put_own(scripts / (file_name(name) + ".sh"), gate_script(those).encode())
         job = HostJob(label, scripts, (str(seconds),), timeout_seconds=seconds + _SLACK_SECONDS)
-        found: dict[str, GateAnswer] = {}
+        found = {}
         for answer in self._run_job(job, [*questions], label):
             if answer.state == "ok" and answer.path is not None:
                 found[answer.host] = parse_gate_answer(_read_text(answer.path))

@@ -220,7 +220,7 @@ def read_entries(directory: Path) -> tuple[Entry, ...]:
     except FileNotFoundError:
         return ()
     where = str(path)
-    found: list[Entry] = []
+    found = []
     whole, _, _ = data.rpartition(b"\n")
     for number, line in enumerate(whole.split(b"\n") if whole else (), 1):
         try:
@@ -291,8 +291,8 @@ def read_run(run_id: str, entries: tuple[Entry, ...]) -> RunRecord | None:
     begun: list[tuple[str, ...]] = []
     sought: dict[str, Sought] = {}
     is_going_back = False
-    proofs: list[ProofDone] = []
-    open_proofs: dict[str, str] = {}
+    proofs = []
+    open_proofs = {}
     for entry in entries:
         match entry:
             case Planned():

@@ -142,7 +142,7 @@ def _peers_at_risk(subjects: Iterable[OrderSubject]) -> Iterator[tuple[OrderSubj
 def owners_of(subjects: Iterable[OrderSubject]) -> dict[str, str]:
     """Which host has each address; those that several have (a floating one, a copied one) are nobody's."""
     owners: dict[str, str] = {}
-    shared: set[str] = set()
+    shared = set()
     for subject in subjects:
         for link in subject.facts.links:
             for address in addresses_of(link):

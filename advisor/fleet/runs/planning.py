@@ -71,8 +71,8 @@ def plan_fleet(
     """
     profile_requests(names, settings)
     done = frozenset(leave)
-    planned: list[PlannedHost] = []
-    subjects: dict[str, OrderSubject] = {}
+    planned = []
+    subjects = {}
     for number, one in enumerate(captured):
         host, subject = _plan_host(one, names, settings, is_done=one.name in done)
         planned.append(host)
@@ -153,7 +153,7 @@ def _failover_groups(
     inventory: Iterable[InventoryHost], subjects: Iterable[OrderSubject], failover: str | None
 ) -> dict[str, tuple[FailoverGroup, ...]]:
     """Failover groups of each host: those of the inventory and those that the hosts show."""
-    found: dict[str, list[FailoverGroup]] = {name: [*groups] for name, groups in known_groups(subjects).items()}
+    found = {name: [*groups] for name, groups in known_groups(subjects).items()}
     for host in inventory:
         declared_groups = []
         named = host.variables.get(VARIABLE)

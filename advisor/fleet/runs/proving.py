@@ -36,7 +36,7 @@ _SETTLE_SECONDS = 180.0
 """For the watchdog of a proof that was killed to do so."""
 _ABSENT = 127
 _MAX_ANSWER_BYTES = 64 << 20
-_NOT_BEGUN: Mapping[int, str] = {2: "cannot be made as asked", 3: "was refused", 6: "needs root"}
+_NOT_BEGUN = {2: "cannot be made as asked", 3: "was refused", 6: "needs root"}
 
 
 class SentProfile(msgspec.Struct, frozen=True):

@@ -41,7 +41,7 @@ def settle_transactions(hands: Hands, wanted: Mapping[str, Sought], *, seconds: 
     while left:
         found = hands.capture(left)
         is_over = time.monotonic() >= end
-        again: list[str] = []
+        again = []
         for name in left:
             result = find_result(found[name], wanted[name])
             waits = result.state == "awaiting-confirmation" or found[name].archive is None
@@ -118,7 +118,7 @@ class FleetRollback:
 
     def _request_rollback(self, wave: int, names: Sequence[str], *, force: bool) -> list[str]:
         """Those of the hosts that do not say that they are back."""
-        left: list[str] = []
+        left = []
         for result in self._hands.do("rollback", names, *(["--force"] if force else [])):
             if result.state == "rolled-back" and result.is_sure:
                 self._note_result(wave, result)

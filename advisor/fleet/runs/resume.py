@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 
 from advisor.fleet.runs.executor import Hands, Result, Say, end_orphans
-from advisor.fleet.runs.journal import GateDone, Resumed, RunJournal, RunRecord, WaveEnded
+from advisor.fleet.runs.journal import Resumed, RunJournal, RunRecord, WaveEnded
 from advisor.fleet.runs.reconcile import FleetRollback, make_host_done, settle_transactions
 from advisor.snapshot.remote.store import Sought
 
@@ -53,7 +53,7 @@ def _settle_wave(
     # Whether the gate of the open wave had held before the run was cut short.
     gates = [gate for gate in run.gates if gate.wave == wave and run.open_wave is not None]
     began = run.open_wave.time if run.open_wave else 0.0
-    last: GateDone | None = gates[-1] if gates else None
+    last = gates[-1] if gates else None
     held = last is not None and last.held and last.time >= began
     for result in settle_transactions(hands, wanted, seconds=0):
         states[result.host] = result
@@ -73,7 +73,7 @@ def _settle_wave(
 
 
 _SETTLED = ("applied", "rolled-back", "failed", "unchanged", "refused")
-_WORDS: Mapping[str, str] = {
+_WORDS = {
     "applied": "changed, and kept",
     "awaiting-confirmation": "changed, awaiting confirmation",
     "rolled-back": "rolled back",

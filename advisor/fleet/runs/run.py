@@ -209,8 +209,8 @@ class FleetRun:
         self, questions: Mapping[str, Sequence[EchoQuestion]], before: Mapping[str, Baseline]
     ) -> tuple[list[str], list[str]]:
         answers = self._hands.ask(questions, seconds=GATE_SECONDS, label="gate") if questions else {}
-        passing: list[str] = []
-        failing: list[str] = []
+        passing = []
+        failing = []
         for name, asked in questions.items():
             if name not in answers:
                 failing.append(f"{name}: could not be asked after the change")

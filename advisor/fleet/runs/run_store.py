@@ -66,7 +66,7 @@ def find_run(store: FleetStore, wanted: str | None) -> RunRecord:
 def same_order(run: RunRecord) -> tuple[tuple[int, tuple[str, ...]], ...]:
     """The waves of a run in which something may be active, in the order in which they were begun."""
     touched = set(run.touched)
-    found: list[tuple[int, tuple[str, ...]]] = []
+    found = []
     for number, hosts in enumerate(run.begun, 1):
         # A host that was taken again is in the wave in which it was last.
         later = {name for others in run.begun[number:] for name in others}

@@ -88,7 +88,7 @@ def targets_of(subject: OrderSubject, around: Neighbourhood) -> tuple[GateTarget
     moves = {move.link: move for move in mtu_moves(subject.plan)}
     if not moves:
         return ()
-    found: dict[str, GateTarget] = {}
+    found = {}
     for peer in subject.peers:
         move = moves.get(peer.link or "")
         if move is not None:
@@ -129,8 +129,8 @@ def baseline_questions(targets: Iterable[GateTarget]) -> tuple[EchoQuestion, ...
 
 def make_baseline(targets: Iterable[GateTarget], answer: GateAnswer) -> Baseline:
     """Who answered before the wave, and how much."""
-    answered: list[tuple[GateTarget, int]] = []
-    silent: list[GateTarget] = []
+    answered = []
+    silent = []
     unasked = 0
     for target in targets:
         small = _SMALL[_ip_version(target.address)]
@@ -169,8 +169,8 @@ def judge_answers(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What answered, and what did not, in sentences."""
     whys = {target.address: target.why for target, _ in before.answered}
-    passing: list[str] = []
-    failing: list[str] = []
+    passing = []
+    failing = []
     for question in asked:
         state = after.echoes.get((question.address, question.size), "unasked")
         named = f"{question.address} ({whys.get(question.address, 'asked before')})"
@@ -216,7 +216,7 @@ def gate_script(questions: Iterable[EchoQuestion]) -> str:
 def parse_gate_answer(text: str) -> GateAnswer:
     """What a gate script printed; lines that are none of it are passed over."""
     asked, _, llt = text.partition("\nllt\n") if not text.startswith("llt\n") else ("", "", text[4:])
-    echoes: dict[tuple[str, int], str] = {}
+    echoes = {}
     for line in asked.splitlines():
         found = _ECHO.fullmatch(line.strip())
         if found is not None:

@@ -152,7 +152,7 @@ def _canary_waves(canary: Canary, left: _Left, notes: list[str]) -> list[tuple[s
     """One wave of canaries, or several where those that were named are nodes of one failover group."""
     if not canary.names:
         return [left.take(canary.count)] if canary.count and left.names else []
-    waves: list[tuple[str, ...]] = []
+    waves = []
     named = [name for name in canary.names if name in left.names]
     for name in canary.names:
         if name not in named:
@@ -183,9 +183,9 @@ def _edges(order: Iterable[Before], names: Iterable[str]) -> dict[str, set[str]]
 def _without_circles(waits_for: dict[str, set[str]], notes: list[str]) -> dict[str, set[str]]:
     # Strongly connected components of more than one host (Tarjan 1972), without recursion.
     index: dict[str, int] = {}
-    low: dict[str, int] = {}
+    low = {}
     stack: dict[str, None] = {}
-    found: list[set[str]] = []
+    found = []
     for root in waits_for:
         pending = [(root, iter(sorted(waits_for[root])))] if root not in index else []
         while pending:
@@ -199,7 +199,7 @@ def _without_circles(waits_for: dict[str, set[str]], notes: list[str]) -> dict[s
                 if pending:
                     low[pending[-1][0]] = min(low[pending[-1][0]], low[name])
                 if low[name] == index[name]:
-                    pop_component: set[str] = set()
+                    pop_component = set()
                     while name not in pop_component:
                         pop_component.add(stack.popitem()[0])
                     found.append(pop_component)

@@ -109,7 +109,7 @@ def is_no_disk(host: Host, name: str) -> bool:
 def assign_devices(instances: Sequence[tuple[str, Rules]], devices: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     """Which devices each instance gets: the first whose rules fit takes one, and keeps it."""
     free = list(devices)
-    found: dict[str, tuple[str, ...]] = {}
+    found = {}
     for name, rules in instances:
         found[name] = rules.match(free)
         taken = set(found[name])

@@ -127,7 +127,7 @@ def _other_devices(profile: TunedProfile, host: Host, main: Mapping[str, str]) -
                 )
 
 
-_DYNAMIC: Mapping[str, tuple[str, str]] = {
+_DYNAMIC = {
     "cpu": ("while it runs, TuneD holds the CPUs' wake-up latency to 100 or 1000 us, by the load", "force_latency"),
     "net": ("while it runs, TuneD slows idle links down to 100 Mbit/s, which interrupts them", ""),
     "disk": ("while it runs, TuneD sends idle disks to sleep that take such orders (hdparm)", ""),
@@ -137,7 +137,7 @@ _DYNAMIC: Mapping[str, tuple[str, str]] = {
 def _dynamic_tuning(profile: TunedProfile, main: Mapping[str, str]) -> Iterator[ImportDifference]:
     if not is_on(main, "dynamic_tuning"):
         return
-    seen_types: set[str] = set()
+    seen_types = set()
     for unit in profile.units.values():
         if unit.type not in _DYNAMIC or unit.type in seen_types or not unit.enabled or _is_static(unit):
             continue

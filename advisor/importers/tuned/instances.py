@@ -45,8 +45,8 @@ def make_instances(
     active = [one for one in judged if one.left_out is None and one.unclear is None]
     rest = [one for one in judged if one.left_out is not None or one.unclear is not None]
     active.sort(key=lambda one: _read_priority(one.unit, main))
-    firsts: set[str] = set()
-    found: list[PluginInstance] = []
+    firsts = set()
+    found = []
     for one in _with_devices(active, host, mode):
         found.append(msgspec.structs.replace(one, is_first=one.unit.type not in firsts))
         firsts.add(one.unit.type)
@@ -120,8 +120,8 @@ def _make_uname(host: Host) -> str | None:
 
 
 def _with_devices(active: Sequence[PluginInstance], host: Host, mode: Mode) -> Iterator[PluginInstance]:
-    given: dict[str, Mapping[str, tuple[str, ...]]] = {}
-    known: dict[str, tuple[str, ...]] = {}
+    given = {}
+    known = {}
     for plugin in DEVICE_PLUGINS:
         own = [(one.unit.name, rules_of(one.unit)) for one in active if one.unit.type == plugin]
         if own:

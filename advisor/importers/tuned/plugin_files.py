@@ -36,7 +36,7 @@ def convert_sysfs(context: Context, given: Given) -> list[ImportedSetting]:
     else:
         note = ""
     # Ids of tunables for a file below /sys, the most specific first.
-    found: list[str] = []
+    found = []
     if path.startswith(_HUGE_PAGES):
         found.append(f"thp:{path.removeprefix(_HUGE_PAGES)}")
     queue = _OF_QUEUE.fullmatch(path)

@@ -23,7 +23,7 @@ _COALESCE = frozenset(
     }
 )
 # Group of TuneD → the keys that it knows, and the first word of our id.
-_GROUPS: Mapping[str, tuple[frozenset[str], str]] = {
+_GROUPS = {
     "coalesce": (_COALESCE, "coalesce"),
     "pause": (frozenset({"autoneg", "rx", "tx"}), "pause"),
     "ring": (frozenset({"rx", "rx-mini", "rx-jumbo", "tx"}), "ring"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 from advisor.importers.tuned import plugin_boot, plugin_cpu, plugin_disk, plugin_files, plugin_net
@@ -32,7 +32,7 @@ _SCHEDULER = frozenset(
         *("numa_balancing_scan_period_max_ms", "numa_balancing_scan_size_mb"),
     }
 )
-PLUGINS: Mapping[str, Plugin] = {
+PLUGINS = {
     "sysctl": Plugin(convert_sysctl),
     "sysfs": Plugin(plugin_files.convert_sysfs),
     "vm": Plugin(

@@ -5,16 +5,10 @@ TuneD joins ``KEY=VALUE`` lines, sorted by key, of what pyudev shows: the kernel
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from advisor.host import Host, Missing
 
 DATABASE = "/run/udev/data"
-_CLASSES: Mapping[str, tuple[str, str]] = {
-    "disk": ("/sys/class/block", "b"),
-    "net": ("/sys/class/net", "n"),
-    "cpu": ("/sys/bus/cpu/devices", "+cpu:"),
-}
+_CLASSES = {"disk": ("/sys/class/block", "b"), "net": ("/sys/class/net", "n"), "cpu": ("/sys/bus/cpu/devices", "+cpu:")}
 
 
 def udev_properties(host: Host, plugin: str, name: str) -> str | None:

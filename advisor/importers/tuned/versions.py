@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from advisor.errors import UsageError
 from advisor.facts.tuned.places import package_version, python_packages
 from advisor.host import Host, Missing
@@ -12,10 +10,10 @@ from advisor.host.patterns import lazy_regex
 TunedVersion = tuple[int, ...]
 """(2, 25, 1); of an installed package without what the distribution adds."""
 
-OLDEST: TunedVersion = (2, 19)
-NEWEST: TunedVersion = (2, 28)
+OLDEST = (2, 19)
+NEWEST = (2, 28)
 # Options that 2.19 had stand in the table of plugins alone; none has gone since.
-_OPTIONS: Mapping[tuple[str, str], TunedVersion] = {
+_OPTIONS = {
     ("cpu", "energy_performance_preference"): (2, 20),
     ("cpu", "pm_qos_resume_latency_us"): (2, 20),
     ("scheduler", "irq_process"): (2, 22),
@@ -28,8 +26,8 @@ _OPTIONS: Mapping[tuple[str, str], TunedVersion] = {
     ("vm", "dirty_background_ratio"): (2, 25),
     ("scheduler", "kthread_process"): (2, 25, 1),
 }
-_PLUGINS: Mapping[str, TunedVersion] = {"acpi": (2, 22), "uncore": (2, 22, 1), "irq": (2, 23)}
-PERCENT_OF_DIRTY: TunedVersion = (2, 26)
+_PLUGINS = {"acpi": (2, 22), "uncore": (2, 22, 1), "irq": (2, 23)}
+PERCENT_OF_DIRTY = (2, 26)
 """``dirty_bytes=40%``."""
 
 _VERSION = lazy_regex(r"(?:[0-9]{1,3}:)?([0-9]{1,4}(?:\.[0-9]{1,4}){1,2})(?:[-~+].*)?")
