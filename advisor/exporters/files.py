@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.exporters.settings import Bundle, Exported, ExportedSetting, PersistedFile, SkippedSetting, is_own
+from advisor.exporters.settings import Bundle, Exported, ExportedSetting, SkippedSetting, is_own
 from advisor.exporters.terms import elsewhere_words, file_head, not_kept
 from advisor.host import RunCommand
 from advisor.shell.rollback_script import hand_command
@@ -21,7 +21,11 @@ def make_tree(wanted: Exported) -> Bundle:
         for one in wanted.settings
         if own_file(one) is None
     )
-    found = {kept.path.lstrip("/"): _file_head(wanted, kept).encode() + kept.content for kept in wanted.files}
+    found = {
+        kept.path.lstrip("/"): b"".join((file_head(wanted).encode(), words.encode(), kept.content))
+        for kept in wanted.files
+        for words in [elsewhere_words(wanted, (one for one in wanted.settings if own_file(one) == kept.path))]
+    }
     # What sets now the values whose files act when their device appears next.
     # No event is made for it: an *add* activates volume groups and assembles arrays, on disks that are another host's
     # as well, and versions of mdadm run their assembly for a *change* of a member, too (64-md-raid-assembly.rules).
@@ -32,10 +36,6 @@ def make_tree(wanted: Exported) -> Bundle:
         *dict.fromkeys(line for one in wanted.settings for line in _live_lines(one)),
     )
     return Bundle(found, (*left, *wanted.left_out), use)
-
-
-def _file_head(wanted: Exported, kept: PersistedFile) -> str:
-    return file_head(wanted) + elsewhere_words(wanted, (one for one in wanted.settings if own_file(one) == kept.path))
 
 
 def own_file(setting: ExportedSetting) -> str | None:

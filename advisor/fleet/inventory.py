@@ -21,6 +21,7 @@ import msgspec
 
 from advisor.errors import InvalidInputError, RefusedError
 from advisor.fleet import OWN_FORKS
+from advisor.host.grouping import group_pairs
 from advisor.host.patterns import lazy_regex
 
 _SECONDS = 300.0  # a plugin may have to ask a cloud
@@ -191,14 +192,13 @@ def parse_inventory(text: str, where: str = "inventory") -> tuple[InventoryHost,
         for group, body in document.items()
         if isinstance(body, dict) and group != "_meta"
     }
-    parents: dict[str, list[str]] = {}
-    for group, body in document.items():
-        for child in _string_items(body.get("children")) if isinstance(body, dict) else ():
-            parents.setdefault(child, []).append(group)
-    direct: dict[str, list[str]] = {}
-    for group, names in members.items():
-        for name in names:
-            direct.setdefault(name, []).append(group)
+    parents = group_pairs(
+        (child, group)
+        for group, body in document.items()
+        if isinstance(body, dict)
+        for child in _string_items(body.get("children"))
+    )
+    direct = group_pairs((name, group) for group, names in members.items() for name in names)
     return tuple(_make_host(name, _all_groups(groups, parents), variables.get(name)) for name, groups in direct.items())
 
 
@@ -331,11 +331,11 @@ def _check_name(text: str, what: str) -> None:
 
 def find_duplicates(found: Iterable[InventoryHost]) -> tuple[tuple[str, ...], ...]:
     """Names that lead to one address and port: each such group, in the order of the inventory."""
-    places: dict[tuple[str, int, str], list[str]] = {}
-    for host in found:
-        if host.address is not None:
-            place = host.address.lower().rstrip("."), host.port or 22, host.connection or "ssh"
-            places.setdefault(place, []).append(host.name)
+    places = group_pairs(
+        ((host.address.lower().rstrip("."), host.port or 22, host.connection or "ssh"), host.name)
+        for host in found
+        if host.address is not None
+    )
     return tuple(tuple(names) for names in places.values() if len(names) > 1)
 
 

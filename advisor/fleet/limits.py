@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from advisor.errors import AdvisorError, InvalidInputError
+from advisor.errors import InvalidInputError
 from advisor.facts.host_facts import scan
-from advisor.fleet.compare.gathering import CaptureSource
+from advisor.fleet.compare.gathering import Progress, open_archive, read_sources
+from advisor.fleet.compare.summary import CaptureSource
 from advisor.host import tree_host
 from advisor.limits.account import AccountQuota, account_quotas
 from advisor.limits.declared import Declared, DeclaredVolume
@@ -19,11 +20,6 @@ from advisor.limits.media import Media
 from advisor.limits.paths import limits_of
 from advisor.limits.pci_and_network import read_pci_and_network
 from advisor.limits.storage_use import read_front
-from advisor.snapshot.archive import open_snapshot
-from advisor.snapshot.remote.capture import open_capture
-from advisor.snapshot.remote.stream import is_capture
-
-Progress = Callable[[int, int], None]
 
 
 def gather_ceilings(
@@ -35,20 +31,16 @@ def gather_ceilings(
     """The ceiling of each host by its name, those that could not be read with the reason, and what the volumes of all
     have of the account's quotas. ``of_host`` is what is declared of one host, ``declared`` of all others."""
     found = []
-    failed = {}
+    failed: dict[str, str] = {}
     bought: dict[str, DeclaredVolume] = {}
-    for done, source in enumerate(sources, 1):
-        try:
-            one, volumes = read_ceiling(Path(source.path), of_host.get(source.name, declared))
-        except AdvisorError as error:
-            failed[source.name] = error.message
-        except (OSError, MemoryError) as error:
-            failed[source.name] = f"{source.path}: {error or 'too large for this memory'}"
-        else:
-            found.append((source.name, one))
-            # A volume that is attached to several hosts is bought once.
-            bought |= {each.volume_id or f"{source.name}:{name}": each for name, each in volumes.items()}
-        progress(done, len(sources))
+
+    def read(source: CaptureSource) -> tuple[HostCeiling, dict[str, DeclaredVolume]]:
+        return read_ceiling(Path(source.path), of_host.get(source.name, declared))
+
+    for host, (one, volumes) in read_sources(sources, read, failed, progress, processes=1):
+        found.append((host, one))
+        # A volume that is attached to several hosts is bought once.
+        bought |= {each.volume_id or f"{host}:{name}": each for name, each in volumes.items()}
     every = msgspec.structs.replace(declared, volume=tuple(bought.values()))
     return tuple(found), failed, account_quotas(every)
 
@@ -61,7 +53,7 @@ def read_ceiling(path: Path, declared: Declared) -> tuple[HostCeiling, dict[str,
             raise InvalidInputError(f"{path}: holds neither proc nor sys")
         host = tree_host(str(path))
     else:
-        host = open_capture(path) if is_capture(path) else open_snapshot(path)
+        host = open_archive(path)
     facts = scan(host)
     around = read_pci_and_network(host, facts)
     limits = with_host(limits_of(facts, around, declared), facts, around, declared, read_front(host, facts))

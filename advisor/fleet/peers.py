@@ -21,6 +21,7 @@ from advisor.diagnosis.cause import BINDS_FROM, STEAL_FROM
 from advisor.diagnosis.observation import DiagnosisContext, Observation
 from advisor.facts.block_graph import service_ms
 from advisor.facts.disks import Disk
+from advisor.host.grouping import group_pairs
 from advisor.observe.span import CounterSpan
 
 Measure = Literal["read-wait", "write-wait", "lost", "resent", "steal", "storage-stall", "memory-stall"]
@@ -154,9 +155,7 @@ def find_outliers(figures: Iterable[PeerFigure]) -> tuple[tuple[Outlier, ...], t
 
     A device whose reads and writes stand out is there once, by the one that is farther out.
     """
-    groups: dict[tuple[Measure, str], list[PeerFigure]] = {}
-    for one in figures:
-        groups.setdefault((one.measure, one.peers), []).append(one)
+    groups = group_pairs(((one.measure, one.peers), one) for one in figures)
     farthest: dict[tuple[str, str | None, str], Outlier] = {}
     for (measure, _), members in groups.items():
         if len(members) > MIN_PEERS:
@@ -167,17 +166,16 @@ def find_outliers(figures: Iterable[PeerFigure]) -> tuple[tuple[Outlier, ...], t
                 before = farthest.get(key)
                 if before is None or before.deviations < found.deviations:
                     farthest[key] = found
-    ordered = sorted(farthest.values(), key=lambda one: (*_rank(one), one.host, one.device or "", one.measure))
+    # What its own load explains comes behind what nothing explains.
+    ordered = sorted(
+        farthest.values(),
+        key=lambda one: (one.is_loaded, -(one.times or math.inf), one.host, one.device or "", one.measure),
+    )
     judged = [
         PeerGroup(peers, measure, len(members), len(members) > MIN_PEERS)
         for (measure, peers), members in sorted(groups.items(), key=lambda item: (item[0][1], item[0][0]))
     ]
     return tuple(ordered), tuple(judged)
-
-
-def _rank(one: Outlier) -> tuple[bool, float]:
-    """What its own load explains comes behind what nothing explains."""
-    return one.is_loaded, -(one.times or math.inf)
 
 
 def _needed_deviations(count: int) -> float:

@@ -21,6 +21,7 @@ from advisor.fleet.engine import HostAnswer, HostJob, Progress, run_job
 from advisor.fleet.inventory import Inventory, InventoryHost, find_duplicates
 from advisor.fleet.inventory import read_hosts as inventory_hosts
 from advisor.fleet.store import FleetStore
+from advisor.host.grouping import group_pairs
 from advisor.rules.finding import SEVERITIES, Finding, Severity
 from advisor.rules.locality_score import locality
 from advisor.rules.registry import judge
@@ -263,10 +264,7 @@ def _rule_order(rule: RuleFinding) -> tuple[int, int, str]:
 
 def same_machine(hosts: Sequence[HostScan]) -> tuple[tuple[str, ...], ...]:
     """Names whose hosts have one machine-id: one host twice, or clones whose machine-id was copied."""
-    found: dict[str, list[str]] = {}
-    for host in hosts:
-        if host.machine_id:
-            found.setdefault(host.machine_id, []).append(host.name)
+    found = group_pairs((host.machine_id, host.name) for host in hosts if host.machine_id)
     return tuple(tuple(names) for names in found.values() if len(names) > 1)
 
 

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from advisor.diagnosis.diagnose import Diagnosis, diagnose
 from advisor.diagnosis.observation import read_context
-from advisor.errors import AdvisorError
-from advisor.fleet.compare.gathering import CaptureSource, Unread, read_sources
+from advisor.fleet.compare.gathering import Progress, read_sources
+from advisor.fleet.compare.summary import CaptureSource
 from advisor.fleet.peers import Outlier, PeerFigure, PeerGroup, find_outliers, measure_host
 from advisor.snapshot.open import open_observed
-
-Progress = Callable[[int, int], None]
-
-
-class ObservedHost(msgspec.Struct, frozen=True):
-    """One host: what binds it, and what of it can be compared with others."""
-
-    name: str
-    diagnosis: Diagnosis
-    figures: tuple[PeerFigure, ...]
 
 
 class FleetDiagnosis(msgspec.Struct, frozen=True):
@@ -40,18 +30,11 @@ class FleetDiagnosis(msgspec.Struct, frozen=True):
         return bool(self.outliers) or any(found.binds for _, found in self.hosts)
 
 
-def read_observed(source: CaptureSource) -> ObservedHost | Unread:
-    """What one snapshot with a span says; one that cannot be read is named, and never raises."""
-    path = Path(source.path)
-    try:
-        host, span, taken_at = open_observed(path)
-        context = read_context(host)
-    except AdvisorError as error:
-        return Unread(source.name, error.message)
-    except (OSError, MemoryError) as error:
-        return Unread(source.name, f"{source.path}: {error or 'too large for this memory'}")
-    found = diagnose(span, context, taken_at)
-    return ObservedHost(source.name, found, measure_host(source.name, span, context))
+def read_observed(source: CaptureSource) -> tuple[Diagnosis, tuple[PeerFigure, ...]]:
+    """What binds the host of a snapshot with a span, and what of it can be compared with others."""
+    host, span, taken_at = open_observed(Path(source.path))
+    context = read_context(host)
+    return diagnose(span, context, taken_at), measure_host(source.name, span, context)
 
 
 def diagnose_fleet(
@@ -65,12 +48,8 @@ def diagnose_fleet(
     unread = dict(failed)
     hosts = []
     figures: list[PeerFigure] = []
-    for done, one in enumerate(read_sources(sources, read_observed, processes), 1):
-        if isinstance(one, Unread):
-            unread[one.name] = one.message
-        else:
-            hosts.append((one.name, one.diagnosis))
-            figures += one.figures
-        progress(done, len(sources))
+    for name, (diagnosis, own) in read_sources(sources, read_observed, unread, progress, processes):
+        hosts.append((name, diagnosis))
+        figures += own
     outliers, groups = find_outliers(figures)
     return FleetDiagnosis(tuple(hosts), outliers, groups, unread)

@@ -6,8 +6,7 @@ over: it is reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
 
 from advisor.facts.disks import Disk
 from advisor.facts.host_facts import Facts, scan
@@ -15,6 +14,7 @@ from advisor.facts.links import Link
 from advisor.facts.settings import find_setting
 from advisor.facts.sysctl_files import key_path
 from advisor.host import Host, Missing, observe
+from advisor.host.grouping import group_pairs
 from advisor.importers.aliases import without_rivals
 from advisor.importers.growing import is_growing, lowered_fields
 from advisor.importers.made import SourceLine
@@ -23,9 +23,6 @@ from advisor.importers.to_profile import profile_name
 from advisor.importers.tuned.devices import devices_of
 from advisor.profiles.profile import FieldSense, Only
 from advisor.tunables import parse_tunable
-
-T = TypeVar("T")
-K = TypeVar("K")
 
 _QUEUE = ("scheduler", "read_ahead_kb", "nr_requests", "rq_affinity", "nomerges", "max_sectors_kb", "wbt_lat_usec")
 _RINGS = ("rx", "tx")
@@ -72,8 +69,11 @@ class _Comparison:
                 yield found
         for name in ("governor", "energy_performance_preference"):
             yield from self._clock_settings(name)
-        ours = _group_by(self._ours.disks, _disk_kind)
-        for kind, disks in _group_by(self._theirs.disks, _disk_kind).items():
+        ours, theirs = (
+            group_pairs(((disk.kind, disk.rotational), disk) for disk in facts.disks)
+            for facts in (self._ours, self._theirs)
+        )
+        for kind, disks in theirs.items():
             for attribute in _QUEUE:
                 values = {_queue_value(disk, attribute) for disk in disks} - {None}
                 if values:
@@ -169,10 +169,11 @@ class _Comparison:
         return line.wanted(f"block:{{disk}}:{attribute}", value, for_each="disks", only=only)
 
     def _link_settings(self) -> Iterator[ImportedSetting]:
-        ours = _group_by(self._ours.links, _driver_name)
-        for driver, links in _group_by(self._theirs.links, _driver_name).items():
-            if driver is None:
-                continue
+        ours, theirs = (
+            group_pairs((link.driver, link) for link in facts.links if link.driver)
+            for facts in (self._ours, self._theirs)
+        )
+        for driver, links in theirs.items():
             for key in _RINGS:
                 values = {str(getattr(link.rings, key)) for link in links if link.rings is not None}
                 if values:
@@ -221,21 +222,6 @@ def _more_than(own: str) -> str:
 def _clock_values(facts: Facts, name: str) -> set[str]:
     groups = facts.cpu.frequency.groups if facts.cpu.frequency is not None else ()
     return {value for group in groups if (value := getattr(group, name)) is not None}
-
-
-def _group_by(things: Iterable[T], kind: Callable[[T], K]) -> Mapping[K, list[T]]:
-    found: dict[K, list[T]] = {}
-    for thing in things:
-        found.setdefault(kind(thing), []).append(thing)
-    return found
-
-
-def _disk_kind(disk: Disk) -> tuple[str, bool | None]:
-    return disk.kind, disk.rotational
-
-
-def _driver_name(link: Link) -> str | None:
-    return link.driver
 
 
 def _queue_value(disk: Disk, attribute: str) -> str | None:

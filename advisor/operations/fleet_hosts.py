@@ -19,9 +19,10 @@ from advisor.errors import InvalidInputError, UsageError
 from advisor.fleet import FORKS, TIMEOUT_SECONDS
 from advisor.fleet import scan as scanning
 from advisor.fleet.compare.comparison import HostComparison
-from advisor.fleet.compare.gathering import LLT_CLUSTER, CaptureSource, gather_hosts, grouped_by, named_sources
+from advisor.fleet.compare.gathering import LLT_CLUSTER, gather_hosts, grouped_by, named_sources
 from advisor.fleet.compare.outliers import find_outliers
 from advisor.fleet.compare.remedies import CommandOrigin
+from advisor.fleet.compare.summary import CaptureSource
 from advisor.fleet.inventory import Inventory, InventoryHost, read_hosts
 from advisor.fleet.limits import gather_ceilings
 from advisor.fleet.paths.asking import probe_paths

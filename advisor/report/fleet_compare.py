@@ -14,6 +14,7 @@ from advisor.fleet.compare.comparison import (
     HostLine,
     Network,
 )
+from advisor.host.grouping import group_pairs
 from advisor.report.encode import encode_document
 from advisor.report.fleet_matrix import add_matrix
 from advisor.report.format import ranked, runs
@@ -228,9 +229,7 @@ def _values_words(groups: Sequence[HeldValue], ranks: Mapping[str, int], shown: 
 
 def unknown_words(attributes: Iterable[str]) -> str:
     """The attributes by topic, as they may be many."""
-    topics: dict[str, list[str]] = {}
-    for name in attributes:
-        topics.setdefault(name.partition(".")[0], []).append(name)
+    topics = group_pairs((name.partition(".")[0], name) for name in attributes)
     return listed(
         [names[0] if len(names) == 1 else f"{len(names)} of {topic}" for topic, names in sorted(topics.items())]
     )

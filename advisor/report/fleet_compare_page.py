@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from advisor.fleet.compare.comparison import AttributeDifference, FleetFinding, HostComparison
 from advisor.fleet.paths.matrix import Matrix, MatrixCell
+from advisor.host.grouping import group_pairs
 from advisor.report.fleet_compare import (
     differing_hosts,
     goes_with_words,
@@ -143,21 +144,21 @@ def _paths_dict(matrix: Matrix) -> dict[str, object]:
     if len(hosts) > _MAX_PATHS:
         named = {name for one in worst for name in (one.source, one.target)}
         hosts = [host for host in hosts if host in named][:_MAX_PATHS]
-    cells: dict[tuple[str, str], list[MatrixCell]] = {}
-    for one in matrix.cells:
-        cells.setdefault((one.source, one.target), []).append(one)
+    cells = group_pairs(((one.source, one.target), one) for one in matrix.cells)
     rows = [{"name": one, "cells": [_path_dict(cells.get((one, other), ())) for other in hosts]} for one in hosts]
     return {
         "caption": f"{len(matrix.cells)} of {matrix.possible} directions asked, {len(worst)} in trouble. Median round "
         "trip, and the packet in bytes that came back whole; a ! where it is less than both links carry.",
         "targets": hosts,
         "rows": rows if matrix.cells else [],
-        "notes": (*matrix.notes, *(f"{name} could not ask: {why}" for name, why in _silent_rows(matrix))),
+        "notes": (
+            *matrix.notes,
+            *(
+                f"{name} could not ask: {matrix.silent_hosts[name]}"
+                for name in sorted(matrix.silent_hosts, key=lambda one: (natural(one), one))[:_MAX_PATHS]
+            ),
+        ),
     }
-
-
-def _silent_rows(matrix: Matrix) -> list[tuple[str, str]]:
-    return sorted(matrix.silent_hosts.items(), key=lambda one: (natural(one[0]), one[0]))[:_MAX_PATHS]
 
 
 def _path_dict(cells: Sequence[MatrixCell]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from advisor.fleet.paths.matrix import Matrix, MatrixCell
+from advisor.host.grouping import group_pairs
 from advisor.report.format import natural
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded
 
@@ -32,9 +33,7 @@ def worst_of(cells: Iterable[MatrixCell]) -> MatrixCell:
 
 def add_matrix(page: Page, matrix: Matrix) -> None:
     """A heading and a table for each network, who could not ask, and what is left out."""
-    networks: dict[str, list[MatrixCell]] = {}
-    for cell in matrix.cells:
-        networks.setdefault(cell.network, []).append(cell)
+    networks = group_pairs((cell.network, cell) for cell in matrix.cells)
     for network, cells in networks.items():
         roles = listed(sorted({cell.role for cell in cells}, key=natural)[:4])
         page.heading(f"Paths in {network}", f" ({roles}): {_summary_words(cells)}")
@@ -84,9 +83,7 @@ def format_duration_us(microseconds: float) -> str:
 
 
 def _add_grid(page: Page, hosts: Sequence[str], cells: Sequence[MatrixCell]) -> None:
-    by_pair: dict[tuple[str, str], list[MatrixCell]] = {}
-    for cell in cells:
-        by_pair.setdefault((cell.source, cell.target), []).append(cell)
+    by_pair = group_pairs(((cell.source, cell.target), cell) for cell in cells)
     room = page.width - 2 - 4 - _CELL * len(hosts)
     widest = max(map(columns, hosts))
     names = hosts if widest <= room else ["" for _ in hosts]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from advisor.fleet.runs.journal import PlannedHost, PlannedState
 from advisor.fleet.runs.planning import FleetPlan
+from advisor.host.grouping import group_pairs
 from advisor.planning.records import Plan, plan_document
 from advisor.report.encode import encode_document
 from advisor.report.format import ranked, runs
@@ -80,10 +81,7 @@ def fleet_plan_text(
             continue
         page.heading("")
         page.add(Span(words, style or "bold"))
-        found: dict[str, list[str]] = {}
-        for one in those:
-            found.setdefault(one.message, []).append(one.name)
-        for reason, names in found.items():
+        for reason, names in group_pairs((one.message, one.name) for one in those).items():
             page.add(Span(_host_names(plan, names), "bold"), f": {reason}" if reason else "", indent=2, hang=4)
     if shows_waves:
         _add_waves(page, plan)
@@ -97,9 +95,7 @@ def fleet_plan_text(
 
 def alike_hosts(plan: FleetPlan) -> list[tuple[str, ...]]:
     """The hosts that are to be changed, those together for which the plan reads the same; the most first."""
-    groups: dict[object, list[str]] = {}
-    for name in plan.changing:
-        groups.setdefault(_plan_shape(plan.plan(name)), []).append(name)
+    groups = group_pairs((_plan_shape(plan.plan(name)), name) for name in plan.changing)
     return sorted((tuple(names) for names in groups.values()), key=lambda names: -len(names))
 
 

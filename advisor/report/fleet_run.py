@@ -10,6 +10,7 @@ from advisor.fleet.runs.journal import HostDone, HostState, RunRecord
 from advisor.fleet.runs.planning import FleetPlan
 from advisor.fleet.runs.status import FleetStanding, HostStanding
 from advisor.fleet.runs.status import HostState as StandingState
+from advisor.host.grouping import group_pairs
 from advisor.report.encode import encode_document
 from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed
@@ -146,32 +147,30 @@ def _add_waves(page: Page, run: RunRecord) -> None:
     order = ranked(run.hosts)
     rows: list[Sequence[Piece]] = []
     for wave in run.planned.waves if run.planned else ():
-        groups: dict[HostState, list[str]] = {}
-        for name in wave.hosts:
-            if name in run.hosts:
-                groups.setdefault(run.hosts[name].state, []).append(name)
+        groups = group_pairs((run.hosts[name].state, name) for name in wave.hosts if name in run.hosts)
         for number, (state, names) in enumerate(groups.items()):
             words, style = _HOSTS[state]
             first = f"wave {wave.number}" if number == 0 else ""
             rows.append([first, Span(words, style), runs(names, order)])
         if not groups:
             rows.append([f"wave {wave.number}", "not begun", runs(wave.hosts, ranked(wave.hosts))])
-    if earlier := [name for name in run.hosts if name not in _in_waves(run)]:
+    in_waves = {name for wave in (run.planned.waves if run.planned else ()) for name in wave.hosts}
+    if earlier := [name for name in run.hosts if name not in in_waves]:
         # A resumed run counts its waves again, without those that were done by then.
-        for state in dict.fromkeys(run.hosts[name].state for name in earlier):
+        for state, names in group_pairs((run.hosts[name].state, name) for name in earlier).items():
             words, style = _HOSTS[state]
-            names = [name for name in earlier if run.hosts[name].state == state]
             rows.append(["before that", Span(words, style), runs(names, order)])
     page.blank()
     page.table(rows)
 
 
-def _in_waves(run: RunRecord) -> set[str]:
-    return {name for wave in (run.planned.waves if run.planned else ()) for name in wave.hosts}
-
-
 def _add_failing(page: Page, run: RunRecord) -> None:
-    bad = [one for one in run.hosts.values() if one.message and _is_bad(one)]
+    # Where a host was to be rolled back, what is active there is the bad news; elsewhere, that it was not done.
+    bad = [
+        one
+        for one in run.hosts.values()
+        if one.message and (one.state in ("applied", "unknown") if one.verb == "rollback" else one.state in _BAD)
+    ]
     failing = [why for gate in run.gates[-1:] if not gate.held for why in gate.failing]
     if not bad and not failing:
         return
@@ -180,11 +179,6 @@ def _add_failing(page: Page, run: RunRecord) -> None:
         page.bullet(f"gate: {why}")
     for one in bad:
         page.bullet(Span(one.host, "bold"), f": {one.message}")
-
-
-def _is_bad(one: HostDone) -> bool:
-    """Where a host was to be rolled back, what is active there is the bad news; elsewhere, that it was not done."""
-    return one.state in ("applied", "unknown") if one.verb == "rollback" else one.state in _BAD
 
 
 _KEPT = ("kept: modified externally", "kept: somebody else set it")
@@ -295,10 +289,7 @@ def fleet_verify_text(found: FleetStanding, *, width: int, color: bool) -> str:
 
 def _add_drift(page: Page, hosts: Sequence[HostStanding]) -> None:
     order = ranked(one.name for one in hosts)
-    groups: dict[tuple[str, str], list[str]] = {}
-    for one in hosts:
-        for drift in one.drift:
-            groups.setdefault((drift.what, _drift_words(drift)), []).append(one.name)
+    groups = group_pairs(((drift.what, _drift_words(drift)), one.name) for one in hosts for drift in one.drift)
     if not groups:
         return
     page.heading("Drift")

@@ -10,6 +10,7 @@ from advisor.diagnosis.cause import percent
 from advisor.diagnosis.diagnose import Diagnosis
 from advisor.fleet.peers import MIN_PEERS, Outlier
 from advisor.fleet.why import FleetDiagnosis
+from advisor.host.grouping import group_pairs
 from advisor.report.format import natural, ranked, runs
 from advisor.report.layout import COMMAND, Page, Piece, Span, counted
 from advisor.report.why import nothing_text, verdict_text, why_document
@@ -118,10 +119,7 @@ def _outlier_rows(one: Outlier) -> Iterator[tuple[str, list[Piece]]]:
 
 def _add_hosts(page: Page, found: FleetDiagnosis) -> None:
     """The bound ones by cause, most hosts first; those that nothing binds in one line."""
-    bound: dict[str, list[tuple[str, Diagnosis]]] = {}
-    for name, one in found.hosts:
-        if one.binds:
-            bound.setdefault(one.binds[0].id, []).append((name, one))
+    bound = group_pairs((one.binds[0].id, (name, one)) for name, one in found.hosts if one.binds)
     if not found.hosts:
         return
     page.heading("What binds", "  the first cause of each host")

@@ -174,7 +174,7 @@ class DeviceClass(StoredValue, frozen=True):
         refusal = self._refuse_scheduler(host, plain_value(after))
         if refusal is not None:
             return Preflight(refusal=refusal, state="blocked")
-        notes = (self._explain_reach(), *self.later_rules(host))
+        notes = (f"{self.id}: also for devices that appear later (udev rule in {RULES})", *self.later_rules(host))
         return Preflight(notes=notes, members=() if before == after else tuple(self._list_members(host)))
 
     def _refuse_scheduler(self, host: Host, wanted: str) -> str | None:
@@ -241,9 +241,6 @@ class DeviceClass(StoredValue, frozen=True):
         if self.subsystem == "link":
             return self.members == other.members
         return not _are_apart(*self._block_criteria(), *other._block_criteria())
-
-    def _explain_reach(self) -> str:
-        return f"{self.id}: also for devices that appear later (udev rule in {RULES})"
 
     def later_rules(self, host: Host) -> tuple[str, ...]:
         """Notes on rule files that are read after advisor's and assign the attribute."""

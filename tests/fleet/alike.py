@@ -19,7 +19,7 @@ from advisor.fleet.compare.advisor_state import AdvisorState
 from advisor.fleet.compare.columns import Fleet
 from advisor.fleet.compare.comparison import FleetFinding, HostComparison
 from advisor.fleet.compare.outliers import find_outliers
-from advisor.fleet.compare.summary import HostContext, summarise_host
+from advisor.fleet.compare.summary import CaptureSource, summarise_host
 from advisor.snapshot.archive import capture_host, save_snapshot
 from tests.planning.system import LOOPBACK, Link, system
 from tests.rules import build
@@ -76,9 +76,9 @@ def fleet_of(hosts: Iterable[tuple[str, Facts]], extra: Mapping[str, Mapping[str
     fleet = Fleet()
     for name, facts in hosts:
         usual: dict[str, Any] = {"standing": AdvisorState(("socket-buffers-8m",)), "command_line": COMMAND_LINE}
-        fleet.add(
-            summarise_host(facts, HostContext(name, **{**usual, "skew_seconds": 0.0, **(extra or {}).get(name, {})}))
-        )
+        more = {**usual, "skew_seconds": 0.0, **(extra or {}).get(name, {})}
+        source = CaptureSource(name, "", more.pop("group", None), more.pop("skew_seconds"))
+        fleet.add(summarise_host(facts, source, **more))
     return fleet
 
 

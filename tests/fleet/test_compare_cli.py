@@ -118,12 +118,10 @@ def test_the_page_needs_nothing_else_and_obeys_no_host(place: Path, tmp_path: Pa
 
 
 def test_what_advisor_set_and_has_drifted_is_seen_in_a_capture(place: Path) -> None:
-    from advisor.fleet.compare.gathering import CaptureSource, read_source
-    from advisor.fleet.compare.summary import HostSummary
+    from advisor.fleet.compare.gathering import read_source
+    from advisor.fleet.compare.summary import CaptureSource
 
     path = str(place / "n1.tar.gz")
     plain, captured = read_source(CaptureSource("n1", path)), read_source(CaptureSource("n1", path, is_capture=True))
-    assert isinstance(plain, HostSummary)
-    assert isinstance(captured, HostSummary)
     assert "advisor.*" in plain.unknown
     assert "advisor.*" not in captured.unknown

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from advisor.fleet.compare.gathering import CaptureSource
+from advisor.fleet.compare.summary import CaptureSource
 from advisor.fleet.limits import gather_ceilings
 from advisor.limits.cluster import Cluster, cluster_of
 from advisor.limits.declared import Declared, DeclaredVolume, parse_declared

@@ -54,7 +54,7 @@ def test_iputils_on_a_network_with_one_of_each(network: Wires, tmp_path: Path) -
     assert [between(found, *pair).path_mtu in (1500, 1504) for pair in (("a", "d"), ("d", "a"))] == [True, True]
     assert between(found, "b", "d").limit == "silent"
     assert ids(found) == ["fleet.path-black-hole"]
-    assert judge_matrix(found)[0].evidence["hosts"] == ("d",)
+    assert judge_matrix(found)[0].hosts == ("d",)
 
 
 @pytest.mark.repeats(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 
 from advisor.facts.printable import printable
 
@@ -50,6 +50,16 @@ class Collected:
         self.put(name, value)
         if value is None:
             self.unknown(name)
+
+    def fields(self, base: str, record: object, *names: str) -> None:
+        """Attributes of the same names as the fields of a record; what a mapping has besides is `entries`."""
+        for name in names:
+            self.put(f"{base}.{name}", getattr(record, name))
+
+    def entries(self, base: str, mapping: Mapping[str, Value | None], without: Container[str] = ()) -> None:
+        for name, value in mapping.items():
+            if name not in without:
+                self.put(f"{base}.{name}", value)
 
     def flag(self, name: str, value: bool | None) -> None:
         self.put(name, None if value is None else "yes" if value else "no")

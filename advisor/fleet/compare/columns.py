@@ -15,28 +15,13 @@ import msgspec
 from advisor.facts.block import natural
 from advisor.fleet.compare.collected import Value
 from advisor.fleet.compare.summary import TYPE_ATTRIBUTES, HostSummary
-from advisor.fleet.compare.summary_links import Membership
+from advisor.host.grouping import group_pairs
 
 _FEW = 8
 
 T = TypeVar("T")
-HardwareType = tuple[tuple[str, Value], ...]
-
-
-class HostRow(msgspec.Struct, frozen=True):
-    """What is kept of each host. ``unknown`` and ``hardware`` are shared between hosts that have the same."""
-
-    name: str
-    hostname: str | None
-    machine_id: str | None
-    boot_id: str | None
-    group: str | None
-    cluster: str | None
-    node: str | None
-    skew_seconds: float | None
-    hardware: HardwareType
-    unknown: tuple[str, ...]
-    memberships: tuple[Membership, ...]
+R = TypeVar("R", bound=msgspec.Struct)
+_SHARED = ("name", "hostname", "machine_id", "boot_id", "group", "cluster", "node", "unknown")
 
 
 class Column:
@@ -73,7 +58,7 @@ class Fleet:
     """Summaries of hosts, taken in one after the other and then let go."""
 
     def __init__(self) -> None:
-        self.hosts: list[HostRow] = []
+        self.hosts: list[HostSummary] = []
         self.columns: dict[str, Column] = {}
         self.set_by: Counter[str] = Counter()
         """For each sysctl, how many hosts set it by a file."""
@@ -82,29 +67,21 @@ class Fleet:
     def add(self, summary: HostSummary) -> None:
         """Take in one host."""
         number = len(self.hosts)
-        self.hosts.append(self._host_row(summary))
-        self.set_by.update(summary.sysctl_set)
+        members = tuple(self._share_values(one, ("network", "link", "role")) for one in summary.memberships)
         values = summary.values
+        hardware = self._intern_value(tuple((name, values[name]) for name in TYPE_ATTRIBUTES if name in values))
+        kept = msgspec.structs.replace(summary, memberships=members, values={}, sysctl_set=(), hardware=hardware)
+        self.hosts.append(self._share_values(kept, _SHARED))
+        self.set_by.update(summary.sysctl_set)
         for name, column in self.columns.items():
             column.add(number, self._intern_value(values.get(name)))
         for name in values.keys() - self.columns.keys():
             column = self.columns[name] = Column()
             column.add(number, self._intern_value(values[name]))
 
-    def _host_row(self, summary: HostSummary) -> HostRow:
-        hardware = tuple((name, summary.values[name]) for name in TYPE_ATTRIBUTES if name in summary.values)
-        memberships = tuple(self._shared_membership(one) for one in summary.memberships)
-        shared = ("name", "hostname", "machine_id", "boot_id", "group", "cluster", "node", "skew_seconds")
-        return HostRow(
-            **{name: self._intern_value(getattr(summary, name)) for name in shared},
-            hardware=self._intern_value(hardware),
-            unknown=self._intern_value(summary.unknown),
-            memberships=memberships,
-        )
-
-    def _shared_membership(self, one: Membership) -> Membership:
-        words = {name: self._intern_value(getattr(one, name)) for name in ("network", "link", "role")}
-        return msgspec.structs.replace(one, **words)
+    def _share_values(self, record: R, names: Iterable[str]) -> R:
+        """The record with values that other hosts have, too, kept once."""
+        return msgspec.structs.replace(record, **{name: self._intern_value(getattr(record, name)) for name in names})
 
     def _intern_value(self, value: T) -> T:
         """The one object that stands for all that are equal."""
@@ -139,10 +116,7 @@ class UnknownAttributes:
 
     def unknown_by_hosts(self, hosts: Iterable[int]) -> Mapping[tuple[str, ...], tuple[str, ...]]:
         """Hosts to the attributes that others have and that are unknown there; hosts with the same are together."""
-        alike: dict[tuple[str, ...], list[int]] = {}
-        for host in hosts:
-            if self._fleet.hosts[host].unknown:
-                alike.setdefault(self._fleet.hosts[host].unknown, []).append(host)
+        alike = group_pairs((patterns, host) for host in hosts if (patterns := self._fleet.hosts[host].unknown))
         found = {self._fleet.names(some): tuple(self._expand_unknown(some)) for some in alike.values()}
         return {some: attributes for some, attributes in sorted(found.items()) if attributes}
 

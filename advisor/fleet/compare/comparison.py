@@ -41,7 +41,7 @@ class AttributeDifference(msgspec.Struct, frozen=True):
         return (*(host for held in self.groups for host in held.hosts), *self.absent)
 
 
-class FleetFinding(msgspec.Struct, frozen=True):
+class FleetFinding(msgspec.Struct, frozen=True, kw_only=True):
     """What differs, on which ``hosts``, why it matters, what to do, when that would hurt, and who says so.
 
     ``scope`` is within which hosts it was compared, empty for all. ``differences`` of one topic on the same hosts are
@@ -53,12 +53,12 @@ class FleetFinding(msgspec.Struct, frozen=True):
     severity: Severity
     title: str
     hosts: tuple[str, ...]
-    scope: str
+    scope: str = ""
     why: str
-    differences: tuple[AttributeDifference, ...]
-    goes_with: tuple[str, ...]
+    differences: tuple[AttributeDifference, ...] = ()
+    goes_with: tuple[str, ...] = ()
     advice: str
-    commands: tuple[str, ...]
+    commands: tuple[str, ...] = ()
     hurts_when: str
     sources: tuple[str, ...]
     rank: int = 99

@@ -35,7 +35,11 @@ def without_effects(
 ) -> tuple[list[JudgedRow], dict[str, tuple[str, ...]]]:
     """Rows that stand for themselves, and for each cause what goes with it."""
     effects: dict[str, list[str]] = {}
-    causes = [row for row in rows if _is_cause(row)]
+    causes = [
+        row
+        for row in rows
+        if (row.attribute in ("host.kernel", "owner.tuned_profile") or _LINK_CAUSE.fullmatch(row.attribute) is not None)
+    ]
     gone = set()
     for row in rows:
         cause = next((one for one in causes if one is not row and _is_effect(fleet, one, row)), None)
@@ -51,10 +55,6 @@ def without_effects(
 
 def key_of(row: JudgedRow) -> str:
     return f"{row.scope}\0{row.attribute}"
-
-
-def _is_cause(row: JudgedRow) -> bool:
-    return row.attribute in ("host.kernel", "owner.tuned_profile") or _LINK_CAUSE.fullmatch(row.attribute) is not None
 
 
 def _is_effect(fleet: Fleet, cause: JudgedRow, row: JudgedRow) -> bool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,8 +16,8 @@ from advisor.errors import AdvisorError
 from advisor.facts.host_facts import scan
 from advisor.fleet.compare.advisor_state import read_standing
 from advisor.fleet.compare.columns import Fleet
-from advisor.fleet.compare.summary import HostContext, HostSummary, summarise_host
-from advisor.host import Missing
+from advisor.fleet.compare.summary import CaptureSource, HostSummary, summarise_host
+from advisor.host import Host
 from advisor.snapshot.archive import open_snapshot
 from advisor.snapshot.remote.capture import open_capture
 from advisor.snapshot.remote.stream import is_capture
@@ -28,42 +31,22 @@ Progress = Callable[[int, int], None]
 T = TypeVar("T")
 
 
-class CaptureSource(msgspec.Struct, frozen=True):
-    """A capture to read. ``is_capture`` says that ``advisor fleet`` made it, which looks for journals, too."""
-
-    name: str
-    path: str
-    group: str | None = None
-    skew_seconds: float | None = None
-    is_capture: bool = False
-
-
 class Unread(msgspec.Struct, frozen=True):
-    """A capture of which nothing is known, and why."""
+    """Why nothing is known of a capture."""
 
-    name: str
     message: str
 
 
-def read_source(source: CaptureSource) -> HostSummary | Unread:
-    """The summary of one capture; one that cannot be read is named, and never raises."""
-    try:
-        path = Path(source.path)
-        # An archive, or what the capture script printed on a host, kept by hand.
-        host = open_capture(path) if is_capture(path) else open_snapshot(path)
-        words = host.read("/proc/cmdline")
-        context = HostContext(
-            name=source.name,
-            group=source.group,
-            skew_seconds=source.skew_seconds,
-            standing=read_standing(host, has_looked=source.is_capture and host.is_root),
-            command_line=None if isinstance(words, Missing) else words,
-        )
-        return summarise_host(scan(host), context)
-    except AdvisorError as error:
-        return Unread(source.name, error.message)
-    except (OSError, MemoryError) as error:
-        return Unread(source.name, f"{source.path}: {error or 'too large for this memory'}")
+def open_archive(path: Path) -> Host:
+    """The host of a snapshot, or of what the capture script printed on it, kept by hand."""
+    return open_capture(path) if is_capture(path) else open_snapshot(path)
+
+
+def read_source(source: CaptureSource) -> HostSummary:
+    """The summary of one capture."""
+    host = open_archive(Path(source.path))
+    standing = read_standing(host, has_looked=source.is_capture and host.is_root)
+    return summarise_host(scan(host), source, standing, host.read_text("/proc/cmdline"))
 
 
 def gather_hosts(
@@ -79,13 +62,9 @@ def gather_hosts(
     one for each CPU.
     """
     fleet = Fleet()
-    failed = {}
-    for done, one in enumerate(read_sources(sources, read_source, processes), 1):
-        if isinstance(one, Unread):
-            failed[one.name] = one.message
-        else:
-            fleet.add(_with_group(one) if group_by == LLT_CLUSTER else one)
-        progress(done, len(sources))
+    failed: dict[str, str] = {}
+    for _, one in read_sources(sources, read_source, failed, progress, processes):
+        fleet.add(_with_group(one) if group_by == LLT_CLUSTER else one)
     return fleet, failed
 
 
@@ -95,41 +74,55 @@ def _with_group(summary: HostSummary) -> HostSummary:
 
 
 def read_sources(
-    sources: Sequence[CaptureSource], read: Callable[[CaptureSource], T], processes: int | None = None
-) -> Iterator[T]:
-    """What ``read`` makes of each capture, in their order. ``read`` is a function of a module, and never raises."""
-    hosts = len(sources)
-    if processes is not None:
-        count = max(processes, 1)
-    else:
-        count = 1 if hosts < _FEW else min(len(os.sched_getaffinity(0)), MAX_PROCESSES)
-    if count == 1:
-        yield from map(read, sources)
-        return
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
+    sources: Sequence[CaptureSource],
+    read: Callable[[CaptureSource], T],
+    failed: dict[str, str],
+    progress: Progress = lambda done, total: None,
+    processes: int | None = None,
+) -> Iterator[tuple[str, T]]:
+    """Host and what ``read``, a function of a module, makes of its capture, in their order. Those that cannot be read
+    are added to ``failed`` with the reason. ``processes`` read at once; by default one for each CPU."""
+    for done, (source, one) in enumerate(zip(sources, _read_each(sources, read, processes), strict=True), 1):
+        if isinstance(one, Unread):
+            failed[source.name] = one.message
+        else:
+            yield source.name, one
+        progress(done, len(sources))
 
+
+def _read_each(
+    sources: Sequence[CaptureSource], read: Callable[[CaptureSource], T], processes: int | None
+) -> Iterator[T | Unread]:
+    few = 1 if len(sources) < _FEW else min(len(os.sched_getaffinity(0)), MAX_PROCESSES)
+    count, read_one = few if processes is None else processes, partial(_read_one, read)
     done = 0
-    try:
-        with ProcessPoolExecutor(count) as pool:
-            for one in pool.map(read, sources, chunksize=max(1, min(16, len(sources) // (4 * count)))):
+    if count > 1:
+        from concurrent.futures import ProcessPoolExecutor
+        from concurrent.futures.process import BrokenProcessPool
+
+        # A process may be killed (the system ran out of memory): on alone, which takes the least.
+        with suppress(BrokenProcessPool), ProcessPoolExecutor(count) as pool:
+            for one in pool.map(read_one, sources, chunksize=max(1, min(16, len(sources) // (4 * count)))):
                 yield one
                 done += 1
-    except BrokenProcessPool:
-        # A process was killed (the system ran out of memory): on alone, which takes the least.
-        yield from map(read, sources[done:])
+    yield from map(read_one, sources[done:])
+
+
+def _read_one(read: Callable[[CaptureSource], T], source: CaptureSource) -> T | Unread:
+    try:
+        return read(source)
+    except AdvisorError as error:
+        return Unread(error.message)
+    except (OSError, MemoryError) as error:
+        return Unread(f"{source.path}: {error or 'too large for this memory'}")
 
 
 def named_sources(paths: Iterable[Path]) -> tuple[CaptureSource, ...]:
     """Plain snapshot files: a host is called as its file, without the ending; with its directory where that is not
     enough to distinguish two."""
-    listed = list(dict.fromkeys(paths))
-    stems: dict[str, int] = {}
-    for path in listed:
-        stems[_host_name(path)] = stems.get(_host_name(path), 0) + 1
-    return tuple(
-        CaptureSource(_host_name(path) if stems[_host_name(path)] == 1 else str(path), str(path)) for path in listed
-    )
+    named = {path: _host_name(path) for path in paths}
+    counts = Counter(named.values())
+    return tuple(CaptureSource(name if counts[name] == 1 else str(path), str(path)) for path, name in named.items())
 
 
 def _host_name(path: Path) -> str:

@@ -9,6 +9,7 @@ are one finding.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -16,13 +17,13 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.fleet.compare.attributes import OWN_PURPOSE, Scope, kind_of
 from advisor.fleet.compare.collected import Value
-from advisor.fleet.compare.columns import Fleet, HardwareType, HostRow
+from advisor.fleet.compare.columns import Fleet
 from advisor.fleet.compare.comparison import FleetFinding, HardwareGroup, HostComparison, HostLine, UnknownOn
 from advisor.fleet.compare.consequences import key_of, without_covered, without_effects
 from advisor.fleet.compare.judged import Judge, JudgedRow
 from advisor.fleet.compare.matching import match_links
 from advisor.fleet.compare.remedies import CommandOrigin, remedy_commands
-from advisor.fleet.compare.summary import TYPE_ATTRIBUTES
+from advisor.fleet.compare.summary import TYPE_ATTRIBUTES, HardwareType, HostSummary
 from advisor.fleet.compare.topology import (
     clock_findings,
     cluster_findings,
@@ -31,8 +32,9 @@ from advisor.fleet.compare.topology import (
     shared_networks,
     told_network,
 )
-from advisor.fleet.paths.findings import judge_matrix as judge_paths
+from advisor.fleet.paths.findings import judge_matrix
 from advisor.fleet.paths.matrix import Matrix
+from advisor.host.grouping import group_pairs
 from advisor.rules import sources
 from advisor.rules.finding import SEVERITIES
 
@@ -60,22 +62,18 @@ def find_outliers(
     found: list[FleetFinding] = []
     rows = []
     # Hosts by the group that they are compared within; "" where all are one.
-    group_hosts: dict[str, list[int]] = {}
-    for number in hosts:
-        group_hosts.setdefault(fleet.hosts[number].group or "", []).append(number)
+    group_hosts = group_pairs((fleet.hosts[number].group or "", number) for number in hosts)
     for group, members in sorted(group_hosts.items()):
         classes = _make_classes(fleet, members, types, group, lift=len(hosts) == 2)
         own = list(_judged_rows(judge, classes))
         rows += own
         found += _class_findings(judge, own, members, group, types, origin)
-    found += _path_findings(matrix)
+    found += judge_matrix(matrix) if matrix else ()
     found.sort(key=_finding_order)
     lines = [_host_line(fleet.hosts[number], found, types[number]) for number in hosts]
     lines += [HostLine(name, "failed", message=message) for name, message in sorted((failed or {}).items())]
     names = set(fleet.columns)
-    by_label: dict[str, list[int]] = {}
-    for number, hardware in types.items():
-        by_label.setdefault(_hardware_label(hardware), []).append(number)
+    by_label = group_pairs((_hardware_label(hardware), number) for number, hardware in types.items())
     groups = (HardwareGroup(label, fleet.names(hosts)) for label, hosts in by_label.items())
     return HostComparison(
         hosts=tuple(lines),
@@ -103,10 +101,7 @@ def _pair_numbers(fleet: Fleet, pair: tuple[str, str]) -> list[int]:
 
 def _hardware_types(fleet: Fleet, hosts: Sequence[int]) -> dict[int, HardwareType]:
     """The type of each host. One of which less is known is of the first type that does not contradict it."""
-    counts: dict[HardwareType, int] = {}
-    for number in hosts:
-        hardware = fleet.hosts[number].hardware
-        counts[hardware] = counts.get(hardware, 0) + 1
+    counts = Counter(fleet.hosts[number].hardware for number in hosts)
     order = sorted(counts, key=lambda one: (-len(one), -counts[one], repr(one)))
     home: dict[HardwareType, HardwareType] = {}
     for one in order:
@@ -139,7 +134,7 @@ def _make_classes(
     }
 
 
-def _cluster_label(row: HostRow) -> str:
+def _cluster_label(row: HostSummary) -> str:
     return f"cluster {row.cluster}" if row.cluster else "no cluster"
 
 
@@ -148,9 +143,7 @@ def _join_labels(group: str, label: str) -> str:
 
 
 def _split_members(members: Sequence[int], label_of: Callable[[int], str]) -> list[tuple[str, list[int]]]:
-    found: dict[str, list[int]] = {}
-    for number in members:
-        found.setdefault(label_of(number), []).append(number)
+    found = group_pairs((label_of(number), number) for number in members)
     # One class is no class: its name adds nothing.
     return [("", members_of) for members_of in found.values()] if len(found) == 1 else sorted(found.items())
 
@@ -197,10 +190,7 @@ def _class_findings(
     if hardware:
         yield _hardware_finding(judge, hardware, effects.get("hardware", ()), group)
     # Differences of one topic on the same hosts, together.
-    bundles: dict[object, list[JudgedRow]] = {}
-    for row in left:
-        key = (row.scope, row.kind.topic, row.kind.severity, row.shape)
-        bundles.setdefault(key, []).append(row)
+    bundles = group_pairs(((row.scope, row.kind.topic, row.kind.severity, row.shape), row) for row in left)
     for some in bundles.values():
         kind = min((row.kind for row in some), key=lambda one: one.rank)
         differences = tuple(judge.name_hosts(row) for row in some)
@@ -254,41 +244,16 @@ def _hardware_finding(judge: Judge, rows: Sequence[JudgedRow], effects: Sequence
         advice="nothing, if it is on purpose"
         if is_purpose
         else "compare the firmware's own list of parts (dmidecode, the service processor) and its settings",
-        commands=(),
         hurts_when=OWN_PURPOSE,
         sources=(sources.PCI_SYSFS,),
         rank=70 if is_purpose else 31,
     )
 
 
-def _path_findings(matrix: Matrix | None) -> Iterator[FleetFinding]:
-    """What the paths between the hosts say, among the rest."""
-    for one in judge_paths(matrix) if matrix else ():
-        detail = one.evidence.get("detail")
-        named = one.evidence.get("hosts")
-        words = tuple(f"{key} {value}" for key, value in one.evidence.items())
-        yield FleetFinding(
-            id=one.id,
-            severity=one.severity,
-            title=one.title,
-            hosts=named if isinstance(named, tuple) else (),
-            scope="",
-            why=one.why,
-            differences=(),
-            goes_with=(),
-            advice=one.advice,
-            commands=(),
-            hurts_when=one.hurts_when,
-            sources=one.sources,
-            rank=0,
-            seen=detail if isinstance(detail, tuple) else words,
-        )
-
-
 def _finding_order(one: FleetFinding) -> tuple[int, int, str, str, str, tuple[str, ...]]:
     return -SEVERITIES.index(one.severity), one.rank, one.id, one.scope, one.title, one.hosts
 
 
-def _host_line(row: HostRow, found: Iterable[FleetFinding], hardware: HardwareType) -> HostLine:
+def _host_line(row: HostSummary, found: Iterable[FleetFinding], hardware: HardwareType) -> HostLine:
     count = sum(row.name in one.hosts for one in found)
     return HostLine(row.name, "compared", row.hostname, row.group, row.cluster, _hardware_label(hardware), count)

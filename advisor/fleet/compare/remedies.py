@@ -14,6 +14,7 @@ from advisor.facts.settings.record import Machine
 from advisor.fleet.compare.collected import Value
 from advisor.fleet.compare.columns import Fleet
 from advisor.fleet.compare.judged import JudgedRow
+from advisor.host.grouping import group_pairs
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.rules.queries import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS
@@ -63,10 +64,7 @@ def remedy_commands(fleet: Fleet, rows: Sequence[JudgedRow], controller: Command
             continue
         for host in row.outliers:
             words.setdefault(host, {}).update(dict.fromkeys(_host_words(fleet, row, most[0], host)))
-    alike: dict[tuple[str, ...], list[int]] = {}
-    for host, some in sorted(words.items()):
-        if some:
-            alike.setdefault(tuple(some), []).append(host)
+    alike = group_pairs((tuple(some), host) for host, some in sorted(words.items()) if some)
     return tuple(controller.apply(some, fleet.names(hosts)) for some, hosts in alike.items())[:MAX_COMMANDS]
 
 
@@ -147,13 +145,8 @@ def _is_below(value: Value | None, wanted: Value) -> bool:
 
 def raise_mtu(links: Sequence[tuple[str, str]], mtu: int, controller: CommandOrigin) -> tuple[str, ...]:
     """Commands that raise the MTU of (host, link) pairs: one for hosts on which the links have the same names."""
-    alike: dict[tuple[str, ...], list[str]] = {}
-    by_host: dict[str, list[str]] = {}
-    for host, link in links:
-        by_host.setdefault(host, []).append(link)
-    for host, names in by_host.items():
-        alike.setdefault(tuple(sorted(names)), []).append(host)
-    found = []
-    for links_of, hosts in sorted(alike.items()):
-        found.append(controller.apply([JUMBO_FRAMES], hosts, links=",".join(links_of), mtu=str(mtu)))
-    return tuple(found[:MAX_COMMANDS])
+    alike = group_pairs((tuple(sorted(names)), host) for host, names in group_pairs(links).items())
+    return tuple(
+        controller.apply([JUMBO_FRAMES], hosts, links=",".join(names), mtu=str(mtu))
+        for names, hosts in sorted(alike.items())[:MAX_COMMANDS]
+    )

@@ -37,6 +37,7 @@ TYPE_ATTRIBUTES = (
     *("cpu.model", "cpu.packages", "cpu.cores", "cpu.threads", "memory.installed", "numa.nodes"),
 )
 """What makes the type of a host's hardware."""
+HardwareType = tuple[tuple[str, Value], ...]
 
 _GIB = 1 << 30
 _TUNING_WORDS = frozenset(
@@ -56,23 +57,22 @@ _NO_MODULE = ("rd.", "systemd.", "inst.", "luks.", "vconsole.")
 _MAX_WORDS = 200
 
 
-class HostContext(msgspec.Struct, frozen=True):
-    """What is known of a host in addition to its facts.
-
-    ``name`` is what the fleet calls it, ``group`` what it is compared within, None where all are compared together.
-    ``command_line`` is the kernel's, None where it is unknown. ``skew_seconds`` is the host's clock minus the
-    controller's, as far as it is known.
-    """
+class CaptureSource(msgspec.Struct, frozen=True):
+    """A capture to read. ``name`` is what the fleet calls the host, ``group`` what it is compared within, None where
+    all are compared together; ``skew_seconds`` is the host's clock minus the controller's, as far as it is known.
+    ``is_capture`` says that ``advisor fleet`` made it, which looks for journals, too."""
 
     name: str
+    path: str
     group: str | None = None
     skew_seconds: float | None = None
-    standing: AdvisorState | None = None
-    command_line: str | None = None
+    is_capture: bool = False
 
 
 class HostSummary(msgspec.Struct, frozen=True):
-    """One host, as a fleet compares it. ``unknown`` are patterns of attributes (``*`` stands for anything)."""
+    """One host, as a fleet compares it. ``unknown`` are patterns of attributes (``*`` stands for anything), ``cluster``
+    and ``node`` the ids of its LLT cluster and its own there, ``sysctl_set`` the sysctls that a file of this host sets
+    at boot. A `Fleet` keeps it without these and the values, and with what makes its type of ``hardware``."""
 
     name: str
     hostname: str | None
@@ -80,26 +80,26 @@ class HostSummary(msgspec.Struct, frozen=True):
     boot_id: str | None
     group: str | None
     cluster: str | None
-    """The id of its LLT cluster."""
     node: str | None
-    """Its id in that cluster."""
     skew_seconds: float | None
-    values: Mapping[str, Value]
     unknown: tuple[str, ...]
     memberships: tuple[Membership, ...]
+    values: Mapping[str, Value]
     sysctl_set: tuple[str, ...]
-    """The sysctls that a file of this host sets at boot."""
+    hardware: HardwareType = ()
 
 
-def summarise_host(facts: Facts, context: HostContext) -> HostSummary:
-    """The summary of a host. Pure; never fails, whatever the host calls its things."""
+def summarise_host(
+    facts: Facts, source: CaptureSource, standing: AdvisorState | None = None, command_line: str | None = None
+) -> HostSummary:
+    """The summary of a host. Pure; never fails, whatever the host calls its things. ``command_line`` is the kernel's,
+    None where it is unknown."""
     found = Collected()
     roles = link_roles(facts)
     _collect_machine(facts, found)
     memory, nodes = facts.memory, facts.numa.nodes
     found.put("memory.installed", _installed_memory(memory.total_bytes))
-    found.put("memory.thp_enabled", memory.thp_enabled)
-    found.put("memory.thp_defrag", memory.thp_defrag)
+    found.fields("memory", memory, "thp_enabled", "thp_defrag")
     for pool in memory.hugepages:
         found.put(f"memory.hugepages.{pool.size_bytes >> 10}kB", pool.total)
     found.put("numa.nodes", len(nodes) or None)
@@ -113,29 +113,29 @@ def summarise_host(facts: Facts, context: HostContext) -> HostSummary:
         # A counter names no setting; what one host's files name beyond these keys was not read on the others.
         if key in KEYS and (setting is None or not setting.is_counter):
             found.put(f"sysctl.{key}", (setting and _derived_words(setting, value, facts)) or value)
-    if context.command_line is None:
+    if command_line is None:
         found.unknown("cmdline.*")
-    for key, value in tuning_words(context.command_line or "").items():
+    for key, value in tuning_words(command_line or "").items():
         found.put(f"cmdline.{key}", value or "(set)")
     collect_links(facts, roles, found)
     collect_storage(facts, found)
     collect_services(facts, found)
-    _collect_standing(context.standing, found)
+    _collect_standing(standing, found)
     found.unknown(*_unknown_attributes(facts))
     for one in facts.unknown:
         found.unknown(*_fact_patterns(one.fact, roles))
     return HostSummary(
-        name=context.name,
-        hostname=facts.host.hostname,
-        machine_id=facts.host.machine_id,
-        boot_id=facts.host.boot_id,
-        group=context.group,
-        cluster=llt_cluster(facts),
-        node=llt_node(facts),
-        skew_seconds=context.skew_seconds,
-        values=found.values,
+        source.name,
+        facts.host.hostname,
+        facts.host.machine_id,
+        facts.host.boot_id,
+        source.group,
+        llt_cluster(facts),
+        llt_node(facts),
+        source.skew_seconds,
         unknown=found.patterns,
         memberships=memberships_of(facts, roles),
+        values=found.values,
         sysctl_set=tuple(sorted(facts.sysctl_origin)),
     )
 
@@ -144,19 +144,16 @@ def _collect_machine(facts: Facts, found: Collected) -> None:
     host, cpu, cloud = facts.host, facts.cpu, facts.host.cloud
     for name in ("kernel", "os"):
         found.known(f"host.{name}", getattr(host, name))
-    for name in ("architecture", "virtualization"):
-        found.put(f"host.{name}", getattr(host, name))
+    found.fields("host", host, "architecture", "virtualization")
     found.put("host.product", " ".join(part for part in (host.vendor, host.product) if part) or None)
     found.put("host.instance_type", f"{cloud.provider} {cloud.instance_type or ''}".strip() if cloud else None)
-    for name in ("model", "packages", "cores", "threads", "threads_per_core"):
-        found.put(f"cpu.{name}", getattr(cpu, name))
+    found.fields("cpu", cpu, "model", "packages", "cores", "threads", "threads_per_core")
     # The kernel lists ids up to its bound as offline; those that no CPU has are nothing that is switched off.
     found.put(
         "cpu.offline", format_list(split_ids(cpu.offline) & split_ids(cpu.present)) if cpu.present else cpu.offline
     )
     if cpu.frequency:
-        found.put("cpu.frequency.driver", cpu.frequency.driver)
-        found.put("cpu.frequency.mode", cpu.frequency.mode)
+        found.fields("cpu.frequency", cpu.frequency, "driver", "mode")
         found.several("cpu.frequency.governor", [one.governor for one in cpu.frequency.groups])
         preferences = [one.energy_performance_preference for one in cpu.frequency.groups]
         found.several("cpu.frequency.energy_performance_preference", preferences)

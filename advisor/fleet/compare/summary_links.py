@@ -126,16 +126,20 @@ def _link_addresses(link: Link) -> Iterator[tuple[str, str]]:
 def memberships_of(facts: Facts, roles: Mapping[str, str]) -> tuple[Membership, ...]:
     """Networks of the links that are compared and not down."""
     found = (
-        Membership(network, address, link.name, role, link.mtu, link.speed_mbps, carries_llt=_is_llt(role))
+        Membership(
+            network,
+            address,
+            link.name,
+            role,
+            link.mtu,
+            link.speed_mbps,
+            carries_llt=re.fullmatch(r"llt-(low-)?\d+", role, re.ASCII) is not None,
+        )
         for link in facts.links
         if (role := roles.get(link.name)) is not None and link.state != "down"
         for network, address in _link_addresses(link)
     )
     return tuple(sorted(found, key=lambda one: (one.network, one.address, one.link)))[:MAX_MEMBERSHIPS]
-
-
-def _is_llt(role: str) -> bool:
-    return re.fullmatch(r"llt-(low-)?\d+", role, re.ASCII) is not None
 
 
 def collect_links(facts: Facts, roles: Mapping[str, str], found: Collected) -> None:
@@ -150,22 +154,17 @@ def collect_links(facts: Facts, roles: Mapping[str, str], found: Collected) -> N
 
 def _collect_link(link: Link, base: str, found: Collected) -> None:
     found.put(f"{base}.present", "yes")
-    for name in ("name", "kind", "mtu", "speed_mbps", "state", "driver", "firmware", "numa_node", "txqueuelen"):
-        found.put(f"{base}.{name}", getattr(link, name))
+    names = ("name", "kind", "mtu", "speed_mbps", "state", "driver", "firmware", "numa_node", "txqueuelen", "mtu_max")
+    found.fields(base, link, *names)
     found.flag(f"{base}.carrier", link.carrier)
-    found.put(f"{base}.mtu_max", link.mtu_max)
     if link.rings:
-        for name in ("rx", "tx", "rx_max", "tx_max"):
-            found.put(f"{base}.ring.{name}", getattr(link.rings, name))
+        found.fields(f"{base}.ring", link.rings, "rx", "tx", "rx_max", "tx_max")
     if link.channels:
-        for name in ("rx", "tx", "combined", "combined_max"):
-            found.put(f"{base}.channels.{name}", getattr(link.channels, name))
+        found.fields(f"{base}.channels", link.channels, "rx", "tx", "combined", "combined_max")
     if link.pcie:
         found.put(f"{base}.pcie", f"x{link.pcie.width} {link.pcie.speed_gts} GT/s")
     for name, is_on in (link.features or {}).items():
         found.put(f"{base}.feature.{name}", "on" if is_on else "off")
-    for name, text in link.detail.items():
-        if name not in OWN_DETAIL:
-            found.put(f"{base}.detail.{name}", text)
+    found.entries(f"{base}.detail", link.detail, OWN_DETAIL)
     if link.rps_cpus and link.rps_cpus.strip("0,"):
         found.put(f"{base}.rps_cpus", link.rps_cpus)

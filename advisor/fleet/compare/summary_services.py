@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from advisor.facts.host_facts import Facts
 from advisor.facts.iris import Iris
 from advisor.facts.iscsi import Iscsi
@@ -44,8 +42,7 @@ def collect_services(facts: Facts, found: Collected) -> None:
         _collect_llt(facts.llt, found)
     if facts.infoscale:
         infoscale = facts.infoscale
-        found.put("infoscale.configuration", infoscale.configuration)
-        found.put("infoscale.seed_nodes", infoscale.seed_nodes)
+        found.fields("infoscale", infoscale, "configuration", "seed_nodes")
         hosts = sorted((one.id, one.name) for one in infoscale.hosts)
         found.put("infoscale.llthosts", "; ".join(f"{number} {name}" for number, name in hosts) or None)
         if infoscale.vcs:
@@ -75,27 +72,22 @@ def collect_services(facts: Facts, found: Collected) -> None:
         _collect_iris(instance, f"iris.{instance.name or number}", found)
 
 
-def _collect_numbers(base: str, numbers: Mapping[str, int], found: Collected) -> None:
-    for name, number in numbers.items():
-        found.put(f"{base}.{name}", number)
-
-
 def _collect_llt(llt: Llt, found: Collected) -> None:
     found.flag("llt.running", llt.running)
     if llt.running is None:
         found.unknown("llt.running")
     if not llt.running:
         found.unknown("llt.flow.*", "llt.timer.*", "llt.nodes")
-    _collect_numbers("llt.flow", llt.flow_control, found)
-    _collect_numbers("llt.timer", llt.timers, found)
+    found.entries("llt.flow", llt.flow_control)
+    found.entries("llt.timer", llt.timers)
     found.put("llt.links", sum(not one.low_priority for one in llt.links))
     found.put("llt.links_low_priority", sum(one.low_priority for one in llt.links))
     found.several("llt.link_type", [one.type for one in llt.links if not one.low_priority])
     found.several("llt.link_mtu", ["default" if one.mtu is None else one.mtu for one in llt.links])
     found.put("llt.nodes", len(llt.nodes) or None)
     if llt.llttab:
-        _collect_numbers("llt.file.flow", llt.llttab.flow, found)
-        _collect_numbers("llt.file.timer", llt.llttab.timers, found)
+        found.entries("llt.file.flow", llt.llttab.flow)
+        found.entries("llt.file.timer", llt.llttab.timers)
         words = sorted(line for line in llt.llttab.other if not line.startswith(_OWN_DIRECTIVES))
         found.put("llt.file.other", "; ".join(words) or None)
 
@@ -103,8 +95,7 @@ def _collect_llt(llt: Llt, found: Collected) -> None:
 def _collect_iscsi(iscsi: Iscsi, found: Collected) -> None:
     found.put("iscsi.sessions", len(iscsi.sessions))
     found.put("iscsi.disks_with_multipath", len(iscsi.multipath_disks))
-    for name, value in iscsi.settings.items():
-        found.put(f"iscsi.file.{name}", value)
+    found.entries("iscsi.file", iscsi.settings)
     for name in _SESSION:
         found.several(f"iscsi.session.{name}", [_text_or_none(getattr(session, name)) for session in iscsi.sessions])
     connections = [one for session in iscsi.sessions for one in session.connections]

@@ -15,6 +15,7 @@ from advisor.facts.controller import Controller
 from advisor.facts.disks import Disk
 from advisor.facts.host_facts import Facts
 from advisor.fleet.compare.collected import Collected
+from advisor.host.grouping import group_pairs
 from advisor.host.patterns import lazy_regex
 
 MAX_OBJECTS = 64
@@ -43,8 +44,7 @@ def collect_storage(facts: Facts, found: Collected) -> None:
         if filesystem.options is not None:
             words = {word for word in filesystem.options.split(",") if not _OWN_OPTION.fullmatch(word)}
             found.put(f"{base}.options", ",".join(sorted(words)))
-        for name in ("block_bytes", "stripe_unit_bytes", "stripe_width_bytes"):
-            found.put(f"{base}.{name}", getattr(filesystem, name))
+        found.fields(base, filesystem, "block_bytes", "stripe_unit_bytes", "stripe_width_bytes")
     for controller in _first_objects(facts.controllers, "controller.*", found):
         _collect_controller(controller, found)
 
@@ -56,9 +56,7 @@ def _first_objects(objects: Sequence[T], pattern: str, found: Collected) -> Sequ
 
 
 def _collect_disks(disks: Sequence[Disk], noted: Collection[str], found: Collected) -> None:
-    models: dict[str, list[Disk]] = {}
-    for disk in disks:
-        models.setdefault(disk.model or disk.kind, []).append(disk)
+    models = group_pairs((disk.model or disk.kind, disk) for disk in disks)
     for model, alike in _first_objects(sorted(models.items()), "disk.*", found):
         base = f"disk.{model}"
         found.put(f"{base}.present", "yes")
@@ -82,16 +80,12 @@ def _collect_array(array: Array, noted: Collection[str], found: Collected) -> No
     role = array.mountpoints[0] if array.mountpoints else array.name
     base = f"array.{role}"
     found.put(f"{base}.present", "yes")
-    for name in ("manager", "level", "chunk_bytes", "data_disks", "state", "missing"):
-        found.put(f"{base}.{name}", getattr(array, name))
+    found.fields(base, array, "manager", "level", "chunk_bytes", "data_disks", "state", "missing")
     for name in ("members", "spares", "failed", "journal"):
         found.put(f"{base}.{name}", len(getattr(array, name)))
     found.put(f"{base}.numa_nodes", ", ".join(map(str, array.numa_nodes)) or None)
-    for name, value in array.queue.items():
-        found.put(f"{base}.queue.{name}", value)
-    for name, value in array.detail.items():
-        if name not in OWN_DETAIL:
-            found.put(f"{base}.detail.{name}", value)
+    found.entries(f"{base}.queue", array.queue)
+    found.entries(f"{base}.detail", array.detail, OWN_DETAIL)
     prefix = f"arrays.{array.name}."
     found.unknown(*(f"{base}.{fact[len(prefix) :]}" for fact in noted if fact.startswith(prefix)))
 
@@ -99,8 +93,7 @@ def _collect_array(array: Array, noted: Collection[str], found: Collected) -> No
 def _collect_controller(controller: Controller, found: Collected) -> None:
     base = f"controller.{controller.name}"
     found.put(f"{base}.present", "yes")
-    found.put(f"{base}.model", controller.model)
-    found.put(f"{base}.firmware", controller.firmware)
+    found.fields(base, controller, "model", "firmware")
     found.flag(f"{base}.protection_healthy", controller.is_protected)
     found.put(f"{base}.volumes", len(controller.volumes))
     for name in ("level", "state", "write_policy", "cache", "chunk_bytes", "drives"):

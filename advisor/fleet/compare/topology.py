@@ -10,10 +10,11 @@ import msgspec
 
 from advisor.fleet import MAX_SKEW_SECONDS
 from advisor.fleet.compare.attributes import LINK_FLAP, OWN_PURPOSE
-from advisor.fleet.compare.columns import HostRow
 from advisor.fleet.compare.comparison import AttributeDifference, FleetFinding, HeldValue, Network
 from advisor.fleet.compare.remedies import CommandOrigin, raise_mtu
+from advisor.fleet.compare.summary import HostSummary
 from advisor.fleet.compare.summary_links import Membership
+from advisor.host.grouping import group_pairs
 from advisor.rules import sources
 from advisor.rules.finding import Severity
 
@@ -23,7 +24,7 @@ _ETHERNET_MTU = 1500
 _NO_NAME = frozenset({"localhost", "localhost.localdomain", "(none)"})
 _MACHINE_ID = "machine-id(5): it must be another on every machine"
 
-Member = tuple[HostRow, Membership]
+Member = tuple[HostSummary, Membership]
 
 
 class Shared(msgspec.Struct, frozen=True):
@@ -38,15 +39,12 @@ class Shared(msgspec.Struct, frozen=True):
         return len({row.name for row, _ in self.members})
 
 
-def shared_networks(rows: Sequence[HostRow]) -> tuple[Shared, ...]:
+def shared_networks(rows: Sequence[HostSummary]) -> tuple[Shared, ...]:
     """Networks with two hosts at least, by address.
 
     Where LLT of several clusters runs in a network of one address, these are several networks: each has its own wire.
     """
-    found: dict[str, list[Member]] = {}
-    for row in rows:
-        for one in row.memberships:
-            found.setdefault(one.network, []).append((row, one))
+    found = group_pairs((one.network, (row, one)) for row in rows for one in row.memberships)
     shared = (part for network in sorted(found) for part in _by_cluster(network, found[network]))
     return tuple(one for one in shared if one.hosts > 1)
 
@@ -57,9 +55,9 @@ def _by_cluster(network: str, members: Sequence[Member]) -> Iterator[Shared]:
         is_own = all(one.carries_llt for _, one in members)
         yield Shared(network, "".join(f"cluster {one}" for one in clusters if is_own), tuple(members))
         return
-    parts: dict[str, list[Member]] = {}
-    for row, one in members:
-        parts.setdefault(f"cluster {row.cluster}" if row.cluster in clusters else "", []).append((row, one))
+    parts = group_pairs(
+        (f"cluster {member[0].cluster}" if member[0].cluster in clusters else "", member) for member in members
+    )
     yield from (Shared(network, scope, tuple(some)) for scope, some in sorted(parts.items()))
 
 
@@ -71,11 +69,8 @@ def told_network(one: Shared) -> Network:
 
 def _by_value(members: Iterable[Member], name: str) -> tuple[HeldValue, ...]:
     """Each known value with the hosts whose link has it, the most frequent first."""
-    values: dict[int, dict[str, None]] = {}
-    for row, one in members:
-        value = getattr(one, name)
-        if value is not None:
-            values.setdefault(value, {}).setdefault(row.name)
+    pairs = dict.fromkeys((getattr(one, name), row.name) for row, one in members)
+    values = group_pairs(pair for pair in pairs if pair[0] is not None)
     return tuple(
         HeldValue(value, tuple(hosts))
         for value, hosts in sorted(values.items(), key=lambda item: (-len(item[1]), item[0]))
@@ -105,10 +100,9 @@ def network_findings(shared: Iterable[Shared], controller: CommandOrigin) -> Ite
 
 def _by_links(shared: Iterable[Shared]) -> Iterator[tuple[Shared, str]]:
     """The first of the networks on the same links, and all of them in words: IPv4 and IPv6 run over one wire."""
-    alike: dict[object, list[Shared]] = {}
-    for one in shared:
-        links = frozenset((row.name, member.link) for row, member in one.members)
-        alike.setdefault((one.scope, links), []).append(one)
+    alike = group_pairs(
+        ((one.scope, frozenset((row.name, member.link) for row, member in one.members)), one) for one in shared
+    )
     yield from ((some[0], ", ".join(one.network for one in some[:4])) for some in alike.values())
 
 
@@ -125,9 +119,7 @@ def _mtu_finding(one: Shared, networks: str, mtus: tuple[HeldValue, ...], contro
     if wanted > _ETHERNET_MTU and smaller:
         commands = raise_mtu(smaller, wanted, controller)
     else:
-        by_link: dict[str, list[str]] = {}
-        for row, member in odd:
-            by_link.setdefault(member.link, []).append(row.name)
+        by_link = group_pairs((member.link, row.name) for row, member in odd)
         commands = tuple(controller.apply([f"link:{link}:mtu={wanted}"], hosts) for link, hosts in by_link.items())
     return FleetFinding(
         id="fleet.mtu-in-network",
@@ -138,7 +130,6 @@ def _mtu_finding(one: Shared, networks: str, mtus: tuple[HeldValue, ...], contro
         why="Hosts in one network segment must have one MTU. A large packet from the host with the larger one is "
         "dropped by the other without an error: TCP goes on, LLT and other datagrams vanish; the ring breaks.",
         differences=(difference,),
-        goes_with=(),
         advice=f"bring {links}{more} to {wanted}, or all to the smaller one; then advisor probe between them",
         commands=commands,
         hurts_when="A switch or peer on the way that does not carry it. " + LINK_FLAP,
@@ -158,34 +149,44 @@ def _speed_finding(one: Shared, networks: str, speeds: tuple[HeldValue, ...]) ->
         why="What is mirrored or read from all goes at the pace of the slowest link; the faster ones overrun it, and "
         "the switch drops.",
         differences=(difference,),
-        goes_with=(),
         advice="look at what was negotiated (ethtool), at cable, transceiver and switch port",
-        commands=(),
         hurts_when=OWN_PURPOSE + " The speed of a virtual machine's link means nothing.",
         sources=(sources.IP_LINK,),
         rank=33,
     )
 
 
-def identity_findings(rows: Sequence[HostRow], shared: Sequence[Shared]) -> Iterator[FleetFinding]:
+def identity_findings(rows: Sequence[HostSummary], shared: Sequence[Shared]) -> Iterator[FleetFinding]:
     """What names one host and is there twice: machine-id, host name, address, LLT node."""
     machines = _shared_keys((row.machine_id, row.name) for row in rows)
     boots = {row.name: row.boot_id for row in rows}
     for identity, hosts in machines.items():
         known = [boots[host] for host in hosts]
         is_same = None not in known and len(set(known)) == 1
-        yield _same_machine(identity, hosts) if is_same else _clone_finding(identity, hosts)
+        if is_same:
+            yield _double("host", "one machine under several names", identity, hosts, 4, _MACHINE_ID,
+                          "Machine id and boot id are the same: it is one host, and counts as several in every majority"
+                          " here.", "take all but one of the names out of the inventory", severity="advice",
+                          hurts_when="Nothing, but for who looks the other name up.")  # fmt: skip
+        else:
+            yield _double("machine-id", "one machine-id on several hosts", identity, hosts, 6, _MACHINE_ID,
+                          "They were cloned from one image. DHCP, journals and rollback scripts distinguish hosts by "
+                          "it.", "on all but one: rm /etc/machine-id; systemd-machine-id-setup; then restart",
+                          hurts_when="The journal of before is filed under the old id.")  # fmt: skip
     for name, hosts in _shared_keys((row.hostname, row.name) for row in rows).items():
         if name not in _NO_NAME and not _is_told(hosts, machines):
             yield _double("hostname", "one host name on several hosts", name, hosts, 7, "hostname(7)",
                           "Logs, monitoring and cluster software distinguish hosts by this name.",
                           "give each host a name of its own: hostnamectl set-hostname NAME")  # fmt: skip
     for one in shared:
-        alike: dict[tuple[str, ...], list[str]] = {}
-        for address, hosts in _shared_keys((member.address, row.name) for row, member in one.members).items():
-            if not _is_told(hosts, machines):
-                alike.setdefault(hosts, []).append(address)
-        yield from (_address_finding(", ".join(addresses[:8]), hosts, one) for hosts, addresses in alike.items())
+        addresses = _shared_keys((member.address, row.name) for row, member in one.members).items()
+        alike = group_pairs((hosts, address) for address, hosts in addresses if not _is_told(hosts, machines))
+        for hosts, some in alike.items():
+            yield _double("address", f"one address on several hosts of {one.network}", ", ".join(some[:8]), hosts, 2,
+                          "RFC 5227", "Two hosts that answer for one address take each other's packets.",
+                          "find out whose it is: arping -D from a third host of the network", scope=one.scope,
+                          hurts_when="A service address that moved between the captures, and networks that only share "
+                          "a number: there is nothing to mend.")  # fmt: skip
     nodes = _shared_keys((f"{row.cluster}/{row.node}" if row.cluster and row.node else None, row.name) for row in rows)
     for node, hosts in nodes.items():
         if not _is_told(hosts, machines):
@@ -198,10 +199,7 @@ def _is_told(hosts: Iterable[str], machines: Mapping[str, tuple[str, ...]]) -> b
 
 
 def _shared_keys(pairs: Iterable[tuple[str | None, str]]) -> Mapping[str, tuple[str, ...]]:
-    found: dict[str, dict[str, None]] = {}
-    for key, host in pairs:
-        if key:
-            found.setdefault(key, {}).setdefault(host)
+    found = group_pairs((key, host) for key, host in dict.fromkeys(pairs) if key)
     return {key: tuple(hosts) for key, hosts in sorted(found.items()) if len(hosts) > 1}
 
 
@@ -217,35 +215,11 @@ def _double(
         scope=scope,
         why=why,
         differences=(AttributeDifference(f"identity.{what}", False, None, 0, (HeldValue(value, hosts),)),),
-        goes_with=(),
         advice=advice,
-        commands=(),
         hurts_when=hurts_when,
         sources=(source,),
         rank=rank,
     )
-
-
-def _same_machine(identity: str, hosts: tuple[str, ...]) -> FleetFinding:
-    return _double("host", "one machine under several names", identity, hosts, 4, _MACHINE_ID,
-                   "Machine id and boot id are the same: it is one host, and counts as several in every majority here.",
-                   "take all but one of the names out of the inventory", severity="advice",
-                   hurts_when="Nothing, but for who looks the other name up.")  # fmt: skip
-
-
-def _clone_finding(identity: str, hosts: tuple[str, ...]) -> FleetFinding:
-    return _double("machine-id", "one machine-id on several hosts", identity, hosts, 6, _MACHINE_ID,
-                   "They were cloned from one image. DHCP, journals and rollback scripts distinguish hosts by it.",
-                   "on all but one: rm /etc/machine-id; systemd-machine-id-setup; then restart",
-                   hurts_when="The journal of before is filed under the old id.")  # fmt: skip
-
-
-def _address_finding(address: str, hosts: tuple[str, ...], one: Shared) -> FleetFinding:
-    return _double("address", f"one address on several hosts of {one.network}", address, hosts, 2, "RFC 5227",
-                   "Two hosts that answer for one address take each other's packets.",
-                   "find out whose it is: arping -D from a third host of the network", scope=one.scope,
-                   hurts_when="A service address that moved between the captures, and networks that only share a "
-                   "number: there is nothing to mend.")  # fmt: skip
 
 
 def _llt_node(node: str, hosts: tuple[str, ...]) -> FleetFinding:
@@ -257,19 +231,18 @@ def _llt_node(node: str, hosts: tuple[str, ...]) -> FleetFinding:
                    hurts_when="Two clusters that share an id, see fleet.llt-cluster-twice.")  # fmt: skip
 
 
-def cluster_findings(rows: Sequence[HostRow]) -> Iterator[FleetFinding]:
+def cluster_findings(rows: Sequence[HostSummary]) -> Iterator[FleetFinding]:
     """An LLT cluster id whose hosts have no network in common: two clusters with one id."""
-    clusters: dict[str, list[HostRow]] = {}
-    for row in rows:
-        if row.cluster and any(one.carries_llt for one in row.memberships):
-            clusters.setdefault(row.cluster, []).append(row)
+    clusters = group_pairs(
+        (row.cluster, row) for row in rows if row.cluster and any(one.carries_llt for one in row.memberships)
+    )
     for cluster, members in sorted(clusters.items()):
         parts = _connected_parts(members)
         if len(parts) > 1:
             yield _two_clusters(cluster, parts)
 
 
-def _connected_parts(members: Sequence[HostRow]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _connected_parts(members: Sequence[HostSummary]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Hosts that are connected by networks of LLT, and those networks."""
     parts: list[tuple[set[str], set[str]]] = []
     for row in members:
@@ -295,16 +268,14 @@ def _two_clusters(cluster: str, parts: Sequence[tuple[tuple[str, ...], tuple[str
         why="Either these are two clusters that were given one id, and become one mess where their networks meet; or "
         "nodes of one cluster cannot reach each other.",
         differences=(_value_difference("llt.networks", groups),),
-        goes_with=(),
         advice="give one of them another id (set-cluster in /etc/llttab of all its nodes), or mend the addresses",
-        commands=(),
         hurts_when="Networks that are routed into each other for LLT over UDP: then it is one cluster on purpose.",
         sources=(sources.VCS_UDP,),
         rank=3,
     )
 
 
-def clock_findings(rows: Sequence[HostRow]) -> Iterator[FleetFinding]:
+def clock_findings(rows: Sequence[HostSummary]) -> Iterator[FleetFinding]:
     """Clocks that are off by more than 2 s against the controller's."""
     known = [row.skew_seconds for row in rows if row.skew_seconds is not None]
     off = [row for row in rows if row.skew_seconds is not None and abs(row.skew_seconds) > MAX_SKEW_SECONDS]
@@ -320,15 +291,12 @@ def clock_findings(rows: Sequence[HostRow]) -> Iterator[FleetFinding]:
         severity="warning" if worst >= SKEW_WARNING_SECONDS else "advice",
         title=f"clocks are off by up to {worst:.0f} s",
         hosts=tuple(row.name for row in off),
-        scope="",
         why="Logs of several hosts cannot be put in order, and certificates and Kerberos tickets are refused. "
         + ("Most hosts are off by the same: it may be the controller's clock that is wrong." if is_own else ""),
         differences=(
             AttributeDifference("clock.skew", True, "within 2 s", len(known) - len(off), groups, (), unknown),
         ),
-        goes_with=(),
         advice="chronyc tracking or timedatectl on the host: is a time server configured, and does it answer?",
-        commands=(),
         hurts_when="A clock that is set back in one step disturbs databases: let it be slewed.",
         sources=("RFC 4120, clock skew of five minutes", "chrony.conf(5)"),
         rank=8,

@@ -11,8 +11,10 @@ import shlex
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from advisor.fleet.compare.comparison import FleetFinding
 from advisor.fleet.paths.matrix import Matrix, MatrixCell
-from advisor.rules.finding import Evidence, Finding, Severity
+from advisor.host.grouping import group_pairs
+from advisor.rules.finding import Severity
 from advisor.rules.sources import MEASURED_MTU
 
 RFC_PMTUD = "RFC 1191 (IPv4) and RFC 8201 (IPv6), path MTU discovery"
@@ -31,16 +33,12 @@ LOST_ECHOES = 2
 _TAGS = 8  # bytes: some switches and kernels let one or two VLAN tags more through in one direction
 _SHOWN = 8
 
-_Judge = Callable[[str, Sequence[MatrixCell]], Iterable[Finding]]
 
-
-def judge_matrix(matrix: Matrix) -> tuple[Finding, ...]:
+def judge_matrix(matrix: Matrix) -> tuple[FleetFinding, ...]:
     """The findings of each network, in the order of the networks and of what matters most."""
-    networks: dict[str, list[MatrixCell]] = {}
-    for cell in matrix.cells:
-        networks.setdefault(cell.network, []).append(cell)
-    judges = (_silent_paths, _too_big, _asymmetric_paths, _no_answer, _lost_packets, _slow_paths)
-    return tuple(one for look in judges for network, cells in networks.items() for one in look(network, cells))
+    networks = group_pairs((cell.network, cell) for cell in matrix.cells)
+    judges = (_judge_sizes, _judge_answers, _slow_paths)
+    return tuple(one for look in judges for cells in networks.values() for one in look(cells))
 
 
 def find_culprits(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
@@ -67,87 +65,81 @@ def _place_of(cells: Sequence[MatrixCell]) -> str:
     return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
 
 
-def _path_rows(rows: Sequence[str]) -> tuple[str, ...]:
-    more = (f"and {len(rows) - _SHOWN} more",) if len(rows) > _SHOWN else ()
-    return (*rows[:_SHOWN], *more)
-
-
 def _path_finding(
-    identity: str,
-    severity: Severity,
-    network: str,
-    cells: Sequence[MatrixCell],
-    words: Callable[[MatrixCell], str],
-    *,
-    title: str,
-    why: str,
-    advice: str,
-    hurts_when: str,
-    sources: tuple[str, ...],
-    more: Evidence | None = None,
-) -> Finding:
-    evidence = {
-        "network": network,
-        "hosts": find_culprits((cell.source, cell.target) for cell in cells) or None,
-        "detail": _path_rows(
-            [(f"{cell.source} ({cell.link}) → {cell.target} ({cell.target_link}): {words(cell)}") for cell in cells]
-        ),
-        **(more or {}),
-    }
-    return Finding(identity, severity, title, why, evidence, advice, None, hurts_when, sources)
+    identity: str, cells: Sequence[MatrixCell], words: Callable[[MatrixCell], str], severity: Severity = "warning",
+    *, title: str, why: str, advice: str, sources: tuple[str, ...], hurts_when: str = "Never: to look changes nothing.",
+) -> FleetFinding:  # fmt: skip
+    rows = [f"{cell.source} ({cell.link}) → {cell.target} ({cell.target_link}): {words(cell)}" for cell in cells]
+    more = (f"and {len(rows) - _SHOWN} more",) if len(rows) > _SHOWN else ()
+    return FleetFinding(
+        id=identity,
+        severity=severity,
+        title=title,
+        hosts=find_culprits((cell.source, cell.target) for cell in cells),
+        why=why,
+        advice=advice,
+        hurts_when=hurts_when,
+        sources=sources,
+        rank=0,
+        seen=(*rows[:_SHOWN], *more),
+    )
 
 
 def _size_words(cell: MatrixCell) -> str:
-    return f"{'less than' if cell.path_mtu is None else f'{cell.path_mtu} of'} {cell.wanted} bytes"
+    by = f", says {cell.limited_by}" if cell.limited_by and cell.limit != "silent" else ""
+    return f"{'less than' if cell.path_mtu is None else f'{cell.path_mtu} of'} {cell.wanted} bytes{by}"
 
 
 def _probe_command(cell: MatrixCell) -> str:
     return f"on {cell.source}: advisor probe {shlex.quote(cell.address)} --mtu {cell.wanted}"
 
 
-def _silent_paths(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
-    those = [cell for cell in cells if cell.carries is False and cell.limit == "silent"]
-    if those:
+def _judge_sizes(cells: Sequence[MatrixCell]) -> Iterator[FleetFinding]:
+    less = [cell for cell in cells if cell.carries is False]
+    silent = [cell for cell in less if cell.limit == "silent"]
+    if silent:
         yield _path_finding(
             "fleet.path-black-hole",
-            "warning",
-            network,
-            those,
+            silent,
             _size_words,
-            title=f"Packets that both links take vanish on the way: {_place_of(those)}",
+            title=f"Packets that both links take vanish on the way: {_place_of(silent)}",
             why="Small packets are answered; those of the links' own MTU are lost, and nobody says so. A switch port "
             "or a trunk between them has a smaller MTU. TCP connections open and stall at the first full packet; "
             "datagrams (LLT over UDP, heartbeats) are lost without an error.",
             advice="Raise the MTU of the switch ports between these links, or lower that of the links; then "
-            f"{_probe_command(those[0])}",
+            f"{_probe_command(silent[0])}",
             hurts_when="Lowering the MTU of one node alone makes it the next one that differs: all links of a network "
             "need the same.",
             sources=(MEASURED_MTU, RFC_BLACK_HOLE),
         )
-
-
-def _too_big(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
-    those = [cell for cell in cells if cell.carries is False and cell.limit in ("too-big", "link", "way-back")]
-    if not those:
-        return
-    by = sorted({cell.limited_by for cell in those if cell.limited_by})
-    yield _path_finding(
-        "fleet.path-mtu-smaller",
-        "warning",
-        network,
-        those,
-        lambda cell: f"{_size_words(cell)}{f', says {cell.limited_by}' if cell.limited_by else ''}",
-        title=f"A smaller MTU on the way than both links have: {_place_of(those)}",
-        why="Somebody on the way, or the node's own kernel, says that packets of the links' MTU are too big. TCP "
-        "adapts while these messages get through; a datagram that must not be fragmented is lost. Between nodes of one "
-        "network nobody should: a router with proxy ARP, a tunnel, or a route with an MTU of its own is there.",
-        more={"said_by": tuple(by) or None},
-        advice=f"On {those[0].source}: ip route get {shlex.quote(those[0].address)} (a gateway, an mtu); then "
-        f"{_probe_command(those[0])}",
-        hurts_when="A tunnel that has to be there: its own headers need the difference, and the links' MTU must allow "
-        "for them.",
-        sources=(RFC_PMTUD,),
-    )
+    big = [cell for cell in less if cell.limit in ("too-big", "link", "way-back")]
+    if big:
+        yield _path_finding(
+            "fleet.path-mtu-smaller",
+            big,
+            _size_words,
+            title=f"A smaller MTU on the way than both links have: {_place_of(big)}",
+            why="Somebody on the way, or the node's own kernel, says that packets of the links' MTU are too big. TCP "
+            "adapts while these messages get through; a datagram that must not be fragmented is lost. Between nodes of "
+            "one network nobody should: a router with proxy ARP, a tunnel, or a route with an MTU of its own is there.",
+            advice=f"On {big[0].source}: ip route get {shlex.quote(big[0].address)} (a gateway, an mtu); then "
+            f"{_probe_command(big[0])}",
+            hurts_when="A tunnel that has to be there: its own headers need the difference, and the links' MTU must "
+            "allow for them.",
+            sources=(RFC_PMTUD,),
+        )
+    odd = [pair for pair in _both_directions(cells) if _mtus_differ(*pair)]
+    if odd:
+        yield _path_finding(
+            "fleet.path-mtu-asymmetric",
+            [cell for pair in odd for cell in pair],
+            lambda cell: f"{cell.path_mtu} bytes",
+            title=f"The path MTU differs by direction: {_place_of([cell for cell, _ in odd])}",
+            why="The two directions do not take the same way, or one switch port takes in what it does not give out. "
+            "What works when one node opens a connection fails when the other does.",
+            advice="Compare the switch ports at both ends, in both directions (MTU, LACP members, VLAN)",
+            sources=(MEASURED_MTU, RFC_PMTUD),
+        )
 
 
 def _both_directions(cells: Sequence[MatrixCell]) -> Iterator[tuple[MatrixCell, MatrixCell]]:
@@ -159,24 +151,6 @@ def _both_directions(cells: Sequence[MatrixCell]) -> Iterator[tuple[MatrixCell, 
             yield cell, back
 
 
-def _asymmetric_paths(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
-    those = [pair for pair in _both_directions(cells) if _mtus_differ(*pair)]
-    if those:
-        yield _path_finding(
-            "fleet.path-mtu-asymmetric",
-            "warning",
-            network,
-            [cell for pair in those for cell in pair],
-            lambda cell: f"{cell.path_mtu} bytes",
-            title=f"The path MTU differs by direction: {_place_of([cell for cell, _ in those])}",
-            why="The two directions do not take the same way, or one switch port takes in what it does not give out. "
-            "What works when one node opens a connection fails when the other does.",
-            advice="Compare the switch ports at both ends, in both directions (MTU, LACP members, VLAN)",
-            hurts_when="Never: to look changes nothing.",
-            sources=(MEASURED_MTU, RFC_PMTUD),
-        )
-
-
 def _mtus_differ(one: MatrixCell, back: MatrixCell) -> bool:
     return one.path_mtu is not None and back.path_mtu is not None and abs(one.path_mtu - back.path_mtu) > _TAGS
 
@@ -184,99 +158,75 @@ def _mtus_differ(one: MatrixCell, back: MatrixCell) -> bool:
 # -- who answers ---------------------------------------------------------------------------------------------------
 
 
-def _no_answer(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
+def _judge_answers(cells: Sequence[MatrixCell]) -> Iterator[FleetFinding]:
     asked = [cell for cell in cells if cell.sent]
-    deaf = {host for host in {cell.target for cell in asked} if not any(c.answered for c in asked if c.target == host)}
-    lame = {host for host in {cell.source for cell in asked} if not any(c.answered for c in asked if c.source == host)}
+    deaf = {cell.target for cell in asked} - {cell.target for cell in asked if cell.answered}
+    lame = {cell.source for cell in asked} - {cell.source for cell in asked if cell.answered}
     mute = [cell for cell in asked if not cell.answered]
-    quiet = [cell for cell in mute if cell.target in deaf - lame and cell.source not in lame]
     gone = [cell for cell in mute if cell.target in deaf & lame or cell.source in lame]
-    rest = [cell for cell in mute if cell not in quiet and cell not in gone]
+    quiet = [cell for cell in mute if cell.target in deaf and cell not in gone]
     if quiet:
-        yield _quiet_finding(network, quiet)
+        yield _path_finding(
+            "fleet.drops-echoes",
+            quiet,
+            _why_mute,
+            "info",
+            title=f"Answers no echoes, but gets answers to its own: {', '.join(sorted({one.target for one in quiet}))}",
+            why="The path is there, since its own echoes come back. It drops echo requests, or a firewall does. What "
+            "the path carries is known from its own cells only.",
+            advice="Permit ICMP echo requests from the nodes of this network: sysctl net.ipv4.icmp_echo_ignore_all, "
+            "and nft list ruleset",
+            hurts_when="A network in which hosts must not be found.",
+            sources=(RFC_REQUIREMENTS,),
+        )
     if gone:
-        yield _gone_finding(network, gone)
+        yield _path_finding(
+            "fleet.cut-off",
+            gone,
+            _why_mute,
+            title=f"Neither answers nor gets an answer: {_place_of(gone)}",
+            why="No echo came back in either direction over this network. The link, its VLAN or its address may be "
+            "wrong, or echoes are dropped on the way.",
+            advice=f"On {gone[0].source}: ip neigh show {shlex.quote(gone[0].address)} (FAILED: nobody has the "
+            "address)",
+            sources=(RFC_REQUIREMENTS,),
+        )
+    rest = [cell for cell in mute if cell not in quiet and cell not in gone]
     if rest:
-        yield _one_way(network, rest)
+        yield _path_finding(
+            "fleet.one-way",
+            rest,
+            _why_mute,
+            title=f"Some pairs do not reach each other while others do: {_place_of(rest)}",
+            why="Both ends get answers from other nodes of the network, but not in these directions: a firewall rule, "
+            "an address that two hosts have, a static neighbour entry, or a path of the switch that is broken.",
+            advice=f"On {rest[0].source}: ip neigh show {shlex.quote(rest[0].address)}; compare the address with ip "
+            f"link show dev {shlex.quote(rest[0].target_link)} on {rest[0].target}",
+            sources=(RFC_REQUIREMENTS,),
+        )
+    lossy = [cell for cell in cells if cell.answered and cell.sent - cell.received >= LOST_ECHOES]
+    if lossy:
+        yield _path_finding(
+            "fleet.echoes-lost",
+            lossy,
+            lambda cell: f"{cell.sent - cell.received} of {cell.sent} lost",
+            "advice",
+            title=f"Echoes are lost on the way: {_place_of(lossy)}",
+            why="On a quiet network none is. Losses cost TCP its window, and datagrams are gone.",
+            advice=f"on {lossy[0].source}: advisor probe {shlex.quote(lossy[0].address)} --count 50; then ip -s link "
+            f"show dev {shlex.quote(lossy[0].link)} at both ends",
+            sources=(RFC_REQUIREMENTS,),
+        )
 
 
 def _why_mute(cell: MatrixCell) -> str:
     return cell.error or "no answer"
 
 
-def _quiet_finding(network: str, cells: Sequence[MatrixCell]) -> Finding:
-    names = ", ".join(sorted({cell.target for cell in cells}))
-    return _path_finding(
-        "fleet.drops-echoes",
-        "info",
-        network,
-        cells,
-        _why_mute,
-        title=f"Answers no echoes, but gets answers to its own: {names}",
-        why="The path is there, since its own echoes come back. It drops echo requests, or a firewall does. What the "
-        "path carries is known from its own cells only.",
-        advice="Permit ICMP echo requests from the nodes of this network: sysctl net.ipv4.icmp_echo_ignore_all, and "
-        "nft list ruleset",
-        hurts_when="A network in which hosts must not be found.",
-        sources=(RFC_REQUIREMENTS,),
-    )
-
-
-def _gone_finding(network: str, cells: Sequence[MatrixCell]) -> Finding:
-    return _path_finding(
-        "fleet.cut-off",
-        "warning",
-        network,
-        cells,
-        _why_mute,
-        title=f"Neither answers nor gets an answer: {_place_of(cells)}",
-        why="No echo came back in either direction over this network. The link, its VLAN or its address may be wrong, "
-        "or echoes are dropped on the way.",
-        advice=f"On {cells[0].source}: ip neigh show {shlex.quote(cells[0].address)} (FAILED: nobody has the address)",
-        hurts_when="Never: to look changes nothing.",
-        sources=(RFC_REQUIREMENTS,),
-    )
-
-
-def _one_way(network: str, cells: Sequence[MatrixCell]) -> Finding:
-    return _path_finding(
-        "fleet.one-way",
-        "warning",
-        network,
-        cells,
-        _why_mute,
-        title=f"Some pairs do not reach each other while others do: {_place_of(cells)}",
-        why="Both ends get answers from other nodes of the network, but not in these directions: a firewall rule, an "
-        "address that two hosts have, a static neighbour entry, or a path of the switch that is broken.",
-        advice=f"On {cells[0].source}: ip neigh show {shlex.quote(cells[0].address)}; compare the address with ip link "
-        f"show dev {shlex.quote(cells[0].target_link)} on {cells[0].target}",
-        hurts_when="Never: to look changes nothing.",
-        sources=(RFC_REQUIREMENTS,),
-    )
-
-
-def _lost_packets(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
-    those = [cell for cell in cells if cell.answered and cell.sent - cell.received >= LOST_ECHOES]
-    if those:
-        yield _path_finding(
-            "fleet.echoes-lost",
-            "advice",
-            network,
-            those,
-            lambda cell: f"{cell.sent - cell.received} of {cell.sent} lost",
-            title=f"Echoes are lost on the way: {_place_of(those)}",
-            why="On a quiet network none is. Losses cost TCP its window, and datagrams are gone.",
-            advice=f"on {those[0].source}: advisor probe {shlex.quote(those[0].address)} --count 50; then ip -s link "
-            f"show dev {shlex.quote(those[0].link)} at both ends",
-            hurts_when="Never: to look changes nothing.",
-            sources=(RFC_REQUIREMENTS,),
-        )
-
-
 # -- who is far away -----------------------------------------------------------------------------------------------
 
 
-def _slow_paths(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
+def _slow_paths(cells: Sequence[MatrixCell]) -> Iterator[FleetFinding]:
     pairs: dict[tuple[tuple[str, str], ...], MatrixCell] = {}
     for cell in cells:
         # Of both directions the shorter one: a node that was busy while it asked makes its own longer.
@@ -292,14 +242,12 @@ def _slow_paths(network: str, cells: Sequence[MatrixCell]) -> Iterator[Finding]:
     if those:
         yield _path_finding(
             "fleet.rtt-outlier",
-            "advice",
-            network,
             those,
             lambda cell: f"{_median_us(cell):.0f} us",
+            "advice",
             title=f"Much longer round trips than the others of the network: {_place_of(those)}",
             why="A longer way (another switch, zone or site), a busy or slow node, an interrupt that waits for company "
             "(coalescing), or a link at a lower speed. Synchronous replication waits for it with every write.",
-            more={"median_us": round(middle, 1), "median_deviation_us": round(spread, 1)},
             advice=f"on {those[0].source}: advisor probe {shlex.quote(those[0].address)} --count 50, again at another "
             "hour; compare speed, coalescing and place of the nodes (advisor fleet compare)",
             hurts_when="A node that has to be far away, as in another zone.",

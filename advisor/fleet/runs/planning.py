@@ -14,6 +14,7 @@ from advisor.fleet.inventory import InventoryHost
 from advisor.fleet.runs.journal import PlannedHost, PlannedState
 from advisor.fleet.runs.order import OrderSubject, find_segments, known_groups, mtu_order, mtu_warnings, subject_of
 from advisor.fleet.runs.waves import Candidate, FailoverGroup, Waves, WaveShape, make_waves
+from advisor.host.grouping import group_pairs
 from advisor.planner import plan_profiles, profile_requests
 from advisor.planning.records import Plan
 from advisor.snapshot.archive import open_snapshot
@@ -95,11 +96,12 @@ def plan_fleet(
 
 def _warning_notes(names: Iterable[str], subjects: Mapping[str, OrderSubject]) -> Iterator[str]:
     """The warnings that scans of the hosts would newly give, each with the hosts: for a person, and the journal."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        plan = subjects[name].plan
-        for one in plan.warnings if plan else ():
-            found.setdefault(f"a scan would then report {one.id}: {one.title}", []).append(name)
+    found = group_pairs(
+        (f"a scan would then report {one.id}: {one.title}", name)
+        for name in names
+        if (plan := subjects[name].plan)
+        for one in plan.warnings
+    )
     yield from (f"{', '.join(hosts)}: {text}" for text, hosts in found.items())
 
 
@@ -194,10 +196,7 @@ def _named_by(host: InventoryHost, failover: str) -> list[FailoverGroup]:
 def _group_notes(planned: Iterable[PlannedHost], groups: Mapping[str, Sequence[FailoverGroup]]) -> list[str]:
     """A node whose partner could not be asked: nobody knows whether that one could take over."""
     states = {one.name: one.state for one in planned}
-    members: dict[str, list[str]] = {}
-    for name, those in groups.items():
-        for group in those:
-            members.setdefault(group.name, []).append(name)
+    members = group_pairs((group.name, name) for name, those in groups.items() for group in those)
     notes = []
     for label, names in sorted(members.items()):
         silent = [name for name in names if states.get(name) == "failed"]

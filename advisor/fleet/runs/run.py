@@ -99,7 +99,8 @@ class FleetRun:
             for name in wave.hosts:
                 # Until the host answers, as this may be interrupted here.
                 self._states[name] = Result(name, "unknown", message="was being changed", is_sure=False)
-            for result in self._hands.do("apply", wave.hosts, *self._guard_arguments):
+            window = str(self._options.confirm_within)
+            for result in self._hands.do("apply", wave.hosts, "--guard", "--confirm-within", window):
                 self._note_result(wave, "apply", result)
             self._settle_hosts(wave, "apply", [name for name in wave.hosts if not self._states[name].is_sure])
             if not all(self._states[name].state in _WENT_WELL for name in wave.hosts):
@@ -131,10 +132,6 @@ class FleetRun:
             self._roll_back(wave)
         self._end_wave(wave)
         return is_kept
-
-    @property
-    def _guard_arguments(self) -> tuple[str, ...]:
-        return "--guard", "--confirm-within", str(self._options.confirm_within)
 
     def _confirm_wave(self, wave: Wave) -> bool:
         waiting = [name for name in wave.hosts if self._states[name].state == "awaiting-confirmation"]

@@ -8,6 +8,7 @@ from advisor.facts.sysctl_files import key_path
 from advisor.facts.tuned.places import is_on
 from advisor.facts.tuned.profile import TunedProfile, Unit
 from advisor.host import Host, Missing
+from advisor.host.grouping import group_pairs
 from advisor.importers.growing import is_growing, lowered_fields
 from advisor.importers.records import ImportDifference, ImportedSetting
 from advisor.importers.tuned.devices import is_no_disk
@@ -57,11 +58,7 @@ def _by_line(faithful: Sequence[ImportedSetting], intent: Sequence[ImportedSetti
 
 
 def _group_by_place(settings: Sequence[ImportedSetting]) -> dict[Place, list[ImportedSetting]]:
-    found: dict[Place, list[ImportedSetting]] = {}
-    for one in settings:
-        if not one.sets_nothing:
-            found.setdefault((one.file, one.line, one.section, one.key), []).append(one)
-    return found
+    return group_pairs(((one.file, one.line, one.section, one.key), one) for one in settings if not one.sets_nothing)
 
 
 def _summarize_settings(settings: Sequence[ImportedSetting]) -> object:
