@@ -13,7 +13,7 @@ from advisor.facts.host_facts import Facts, scan
 from advisor.facts.services import show_command
 from advisor.facts.subnets import RULES
 from advisor.host import Host, ReadCommand
-from advisor.tunables.unit_numa import UnitNuma
+from advisor.tunables.unit import UnitNuma
 from tests.facts.storage import Tree
 
 CPUS = {0: "0-23,48-71", 1: "24-47,72-95"}

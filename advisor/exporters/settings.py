@@ -14,7 +14,7 @@ from advisor.shell.rollback_script import hand_command
 from advisor.tunables import FileEdit, apply_edit, parse_tunable
 from advisor.tunables.edits import Persisted
 from advisor.tunables.kernel_modules import BUILT_IN
-from advisor.tunables.preflight import HasPreflight, Preflight, bind_probe, bind_steps
+from advisor.tunables.preflight import Preflight, bind_probe, bind_steps
 from advisor.tunables.sysctl_group import twin_of
 from advisor.tunables.tunable import Sense
 
@@ -138,9 +138,7 @@ def collect_settings(
 def _in_place(host: Host, identity: str, value: str, profile: str) -> ExportedSetting:
     one = parse_tunable(identity)
     said = ("In place on the host that this was made on.", "", ())
-    around = Preflight()
-    if isinstance(one, HasPreflight) and one.check_value(value) is None:
-        around = one.run_preflight(host, value, value, profile=profile)
+    around = one.run_preflight(host, value, value) if one.check_value(value) is None else Preflight()
     probe, steps = bind_probe(one.probe, around.identity), bind_steps(one.make_steps(value), around.identity)
     return _make_setting(host, identity, value, profile, said, probe, steps)
 

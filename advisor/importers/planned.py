@@ -13,7 +13,6 @@ from advisor.planning.expansion import expand_targets
 from advisor.planning.records import PlanTarget, Skipped
 from advisor.planning.targets import Request, resolve_targets
 from advisor.tunables import parse_tunable
-from advisor.tunables.preflight import ChoosesValue
 
 
 def imported_targets(
@@ -39,7 +38,7 @@ def made_of(values: Mapping[str, str], imported: Imported, host: Host, facts: Fa
             found[target.tunable] = f"{target.multiply} times what it finds"
             continue
         one = parse_tunable(target.tunable)
-        wanted = one.choose_value(host, ours, target.value) if isinstance(one, ChoosesValue) else target.value
+        wanted = one.choose_value(host, ours, target.value)
         theirs = combine_values(ours, wanted, target.sense)
         if theirs != ours:
             found[target.tunable] = theirs

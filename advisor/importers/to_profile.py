@@ -13,7 +13,7 @@ from advisor.importers.made import shorten_text
 from advisor.importers.records import Imported, ImportedSetting
 from advisor.profiles.profile import Only, Profile, parse_profile
 from advisor.profiles.toml_text import toml_pairs
-from advisor.tunables.harm import hurts_when
+from advisor.tunables.catalogue import hurts_when
 
 _NAME = lazy_regex(r"[a-z0-9][a-z0-9-]{0,62}")
 MAX_WHY = 240

@@ -15,7 +15,7 @@ from advisor.profiles.profile import Profile, load, profile_paths
 from advisor.profiles.requested import load_one
 from advisor.proof.relevance import laxer_than_needed
 from advisor.tunables import parse_tunable
-from advisor.tunables.preflight import ExpandsIds, ExplainsAbsence
+from advisor.tunables.preflight import ExpandsIds
 
 
 class LintResult(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ def explain_absence(tunable: str, host: Host | None = None) -> str | None:
     one = parse_tunable(tunable)
     here = host or live_host()
     live = None if isinstance(one, ExpandsIds) else observe(here, one.probe)
-    if isinstance(live, Missing) and isinstance(one, ExplainsAbsence):
+    if isinstance(live, Missing):
         live = one.explain_absence(here, live)
     return live.why if isinstance(live, Missing) and live.is_absent else None
 

@@ -35,7 +35,6 @@ from advisor.recommend.fixes import make_fix
 from advisor.shell.quote import shell_quote
 from advisor.transaction.journal import Store
 from advisor.tunables import parse_tunable
-from advisor.tunables.tunable import DeclaresValues
 
 _JOINED_VALUES = lazy_regex(r",\s*[a-z][a-z0-9_-]*:[^,]+=")
 RULES = "rules"
@@ -103,7 +102,7 @@ def _advised_candidates(host: Host | None) -> Candidates:
 def _declared_candidates(identity: str, host: Host) -> Iterable[Offer]:
     """One candidate for each value that a tunable declares on the host. Raises UsageError where it declares none."""
     one = parse_tunable(identity)
-    values = one.list_values(host) if isinstance(one, DeclaresValues) else ()
+    values = one.list_values(host)
     if not values:
         raise UsageError(
             f"--candidates {identity}: it declares no values to choose from here",

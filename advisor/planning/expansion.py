@@ -11,7 +11,8 @@ from advisor.host import Host, Missing
 from advisor.planning.order import rank_of
 from advisor.planning.records import PlanTarget, Skipped, SkipState
 from advisor.tunables import parse_tunable
-from advisor.tunables.preflight import ExpandsIds, ListsDevices
+from advisor.tunables.preflight import ExpandsIds
+from advisor.tunables.udev import DeviceClass
 
 
 def expand_targets(host: Host, targets: Iterable[PlanTarget]) -> tuple[tuple[PlanTarget, ...], tuple[Skipped, ...]]:
@@ -48,7 +49,7 @@ def _skip_present(host: Host, targets: tuple[PlanTarget, ...]) -> Iterable[Skipp
         if not target.tunable.startswith("udev:"):
             continue
         one = parse_tunable(target.tunable)
-        assert isinstance(one, ListsDevices)
+        assert isinstance(one, DeviceClass)
         for tunable, live in one.list_present(host, target.value):
             if tunable not in own:
                 why = "is there already: its own id sets it now, the udev rule with its next event or the next boot"

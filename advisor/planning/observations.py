@@ -18,15 +18,7 @@ from advisor.planning.ownership import NOTHING_OWNED, Ownership
 from advisor.planning.records import PlanTarget
 from advisor.tunables import FileEdit, Persisted, Tunable, parse_tunable
 from advisor.tunables.link_mark import LinkMark, link_of, marks_of
-from advisor.tunables.preflight import (
-    ChoosesValue,
-    ExplainsAbsence,
-    HasPreflight,
-    IsGiven,
-    MeasuresTwin,
-    Preflight,
-    bind_steps,
-)
+from advisor.tunables.preflight import Preflight, bind_steps
 from advisor.tunables.tunable import explain_misread
 
 
@@ -101,7 +93,7 @@ def _observe_one(
     live = _live(host, one)
     # A capture that lacks what the probe reads has none of what else would decide.
     is_known = host.is_live or not isinstance(live, Missing)
-    given = one.explain_given(host, target.value) if is_known and isinstance(one, IsGiven) else None
+    given = one.explain_given(host, target.value) if is_known else None
     if given is not None:
         return ObservedTarget(live, target.value, target.value, Missing("absent", given), sufficient=given)
     if isinstance(live, Missing):
@@ -109,7 +101,7 @@ def _observe_one(
     if wrong := explain_misread(one, live, target.value):
         unclear = Missing("unreadable", wrong)
         return ObservedTarget(unclear, target.value, None, unclear)
-    wanted = one.choose_value(host, live, target.value) if isinstance(one, ChoosesValue) else target.value
+    wanted = one.choose_value(host, live, target.value)
     if target.is_of_default and (first_seen is not None or target.default is not None):
         return _observe_mark(host, target, live, first_seen or {}, held)
     if first_seen is None:
@@ -122,7 +114,7 @@ def _observe_one(
         wanted = str(target.multiply * int(base)) if base.isascii() and is_count(base) else base
     base = held.value_underneath(target.tunable, live)
     combined = combine_values(base, wanted, target.sense)
-    if isinstance(one, MeasuresTwin) and target.sense in ("at-least", "at-most"):
+    if target.sense in ("at-least", "at-most"):
         twin = one.measure_twin(host, base)
         if isinstance(twin, Missing):
             unknown = f"what it is compared with cannot be known: {twin.why}"
@@ -135,9 +127,7 @@ def _observe_one(
                 reason = f"already sufficient: {words}"
                 return ObservedTarget(live, wanted, live, nothing, sufficient=reason)
     ours = first_seen.get(target.tunable, live) != live
-    around = Preflight()
-    if isinstance(one, HasPreflight) and one.check_value(combined) is None:
-        around = one.run_preflight(host, live, combined, profile=target.profile)
+    around = one.run_preflight(host, live, combined) if one.check_value(combined) is None else Preflight()
     edit = one.make_edit(host, combined, profile=target.profile)
     return ObservedTarget(
         live, wanted, combined, edit, ours, around, obstacle=_step_obstacle(host, one, combined, around)
@@ -176,14 +166,14 @@ def _observe_mark(
     wanted = str(max(target.multiply * known.packets, in_file or 0))
     combined = combine_values(held.value_underneath(target.tunable, live), wanted, target.sense)
     edit = one.make_edit(host, combined, profile=target.profile)
-    around = one.run_preflight(host, live, combined, profile=target.profile) if isinstance(one, HasPreflight) else None
+    around = one.run_preflight(host, live, combined)
     ours, at_start = first != live, None if in_file is not None else str(known.packets)
-    return ObservedTarget(live, wanted, combined, edit, ours, around or Preflight(), at_start=at_start)
+    return ObservedTarget(live, wanted, combined, edit, ours, around, at_start=at_start)
 
 
 def _live(host: Host, one: Tunable) -> str | Missing:
     live = observe(host, one.probe)
-    return one.explain_absence(host, live) if isinstance(live, Missing) and isinstance(one, ExplainsAbsence) else live
+    return one.explain_absence(host, live) if isinstance(live, Missing) else live
 
 
 def _file_state(host: Host, path: str) -> FileState | Missing:

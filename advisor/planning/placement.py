@@ -15,7 +15,7 @@ from advisor.planning.device_nodes import node_of, nodes_of, nodes_seen, nodes_t
 from advisor.planning.records import Change
 from advisor.planning.selection import Selected
 from advisor.profiles.profile import Values
-from advisor.tunables.unit_numa import binding_value, bound_cpus
+from advisor.tunables.unit import binding_value, bound_cpus
 
 __all__ = ["node_of", "select_units", "unit_names"]
 

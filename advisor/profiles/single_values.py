@@ -21,7 +21,7 @@ from advisor.host.patterns import lazy_regex
 from advisor.profiles.profile import Profile, ProofDeclaration, Wanted, load, profile_paths
 from advisor.rules.remedy import SIGNS
 from advisor.tunables import Effect, Risk, all_kinds, find_kind, parse_tunable
-from advisor.tunables.harm import find_harm
+from advisor.tunables.catalogue import find_harm
 from advisor.tunables.kind import kind_words
 
 ToggleClass = Literal["T0", "T1", "T2", "T3"]

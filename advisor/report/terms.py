@@ -11,7 +11,6 @@ from advisor.report.layout import counted
 from advisor.report.units import cpu_text, format_binary
 from advisor.shell.rollback_script import hand_command
 from advisor.tunables import Effect, Risk, find_kind, parse_tunable
-from advisor.tunables.preflight import NeedsRestart
 
 EFFECTS: Mapping[Effect, str] = {
     "now": "at once",
@@ -80,5 +79,5 @@ def _is_in_bytes(identity: str) -> bool:
 def restart_commands(changes: Iterable[Change]) -> tuple[str, ...]:
     """What an administrator types so that services apply their values."""
     waiting = (parse_tunable(change.tunable) for change in changes if change.takes_effect == "service-restart")
-    found = (one.restart_command if isinstance(one, NeedsRestart) else None for one in waiting)
+    found = (one.restart_command for one in waiting)
     return tuple(hand_command(step) for step in dict.fromkeys(found) if step is not None)

@@ -17,7 +17,7 @@ from advisor.tunables import FileEdit, Persisted, Tunable, all_kinds, find_kind,
 from advisor.tunables.edit_forms import line_setting
 from advisor.tunables.kind import Namespace, kind_words, own_docstring, plain_text
 from advisor.tunables.link import EXAMPLE_ADDRESS
-from advisor.tunables.llt_flow import LLTTAB
+from advisor.tunables.llt import LLTTAB
 from advisor.tunables.network_forms import network_line
 
 BELONGS_TO: Mapping[Namespace | None, str] = {

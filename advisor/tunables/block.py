@@ -15,8 +15,14 @@ from collections.abc import Iterable, Mapping
 from advisor.facts.memory import parse_meminfo
 from advisor.host import Host, Missing, observe
 from advisor.host.patterns import lazy_regex
-from advisor.tunables.block_identity import BLOCK_PATHS, identity_of, identity_refusal, later_rules
-from advisor.tunables.block_value import BlockValue, example_files
+from advisor.tunables.block_identity import (
+    BLOCK_PATHS,
+    BlockValue,
+    example_files,
+    identity_of,
+    identity_refusal,
+    later_rules,
+)
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight, SideEffect, list_choices
 
@@ -87,7 +93,7 @@ class BlockQueue(BlockValue, frozen=True):
             return tuple(word.strip("[]") for word in host.read_or_empty(self.path).split())
         return tuple(word for word in _WORDS.get(self.attribute, ()) if self.check_value(word) is None)
 
-    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+    def run_preflight(self, host: Host, before: str, after: str) -> Preflight:
         refusal: str | None = None
         note: tuple[str, ...] = ()
         if self.attribute == "scheduler":

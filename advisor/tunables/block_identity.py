@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
+from typing import ClassVar, Self
 
 from advisor.host import Host, Missing, RunCommand
 from advisor.host.device_identity import ATTRIBUTES, Marks, is_nvme_path, marks_of, udev_properties, words_of
 from advisor.host.identity import Identity
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
+from advisor.tunables.kernel_file import KernelFile
+from advisor.tunables.tunable import Tunable, UnknownIdError
 
 RULES = "/etc/udev/rules.d/90-advisor-block.rules"
 # A file replaces those of its name in the directories after its own (udev(7)); /lib may be /usr/lib.
@@ -180,3 +183,37 @@ def _explain_nameless(own: Mapping[str, str]) -> Missing:
     if odd:
         return Missing("unreadable", f"its serial number holds signs that a udev rule could not carry: {odd[0][:80]!r}")
     return Missing("absent", "it has no serial number or WWN of its own, and the kernel's name for it may change")
+
+
+class BlockValue(KernelFile, frozen=True):
+    """One attribute of a device; a kind gives its word in ids, an example of a device, its directory and its names."""
+
+    device: str
+    attribute: str
+
+    example: ClassVar[str]
+    directory: ClassVar[str]
+    attributes: ClassVar[tuple[str, ...]]
+    holds_count = True
+    id_form = "{self.kind}:{self.device}:{self.attribute}"
+
+    @classmethod
+    def parse(cls, rest: str) -> Self:
+        device, _, attribute = rest.rpartition(":")
+        if attribute not in cls.attributes or not is_device_name(device):
+            example, names = f"{cls.kind}:{cls.example}:ATTRIBUTE", ", ".join(cls.attributes)
+            hint = f"write {example}, one of {names}"
+            raise UnknownIdError(rest, kind=cls.kind, hint=hint)
+        return cls(device, attribute)
+
+    @property
+    def path(self) -> str:
+        return f"/sys/block/{self.device}/{self.directory}/{self.attribute}"
+
+    def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
+        return device_rule(host, self.device, f"{self.directory}/{self.attribute}", value)
+
+
+def example_files(one: Tunable) -> Mapping[str, bytes]:
+    """Files of a host with a device of the number 8:0 that has the attribute."""
+    return {f"/sys/block/{one.device}/dev": b"8:0", one.path: b""} if isinstance(one, BlockValue) else {}

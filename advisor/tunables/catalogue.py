@@ -1,4 +1,4 @@
-"""The kinds of tunables, and the tunable of an id.
+"""The kinds of tunables, the tunable of an id, and what is known of its value by the kind.
 
 Each module of this package that declares a ``KIND`` is one kind. An id loads the module of its own kind only.
 """
@@ -11,9 +11,11 @@ import sys
 from functools import cache
 from importlib import import_module
 
+from advisor.errors import UsageError
 from advisor.facts.settings import find_setting
+from advisor.host import Host
 from advisor.host.patterns import lazy_regex
-from advisor.tunables.kind import Kind, Namespace
+from advisor.tunables.kind import NOT_MEASURED, Kind, Namespace
 from advisor.tunables.tunable import Tunable, UnknownIdError
 
 _WORD = lazy_regex(r"[a-z][a-z0-9_-]{0,30}", re.ASCII)
@@ -76,3 +78,35 @@ def parse_tunable(identity: str) -> Tunable:
         known = ", ".join(sorted(one.name for one in all_kinds()))
         raise UnknownIdError(identity, hint=f"an id begins with one of: {known}")
     return kind.parse(identity.partition(":")[2])
+
+
+def hurts_when(tunable: str, value: str) -> str:
+    """One sentence on when this value of a tunable does harm, be it of all that are not known."""
+    kind = find_kind(tunable)
+    return find_harm(tunable, value) or (kind.harm_otherwise if kind else NOT_MEASURED)
+
+
+def find_harm(tunable: str, value: str) -> str | None:
+    """When this value of a tunable does harm; None where that is not known."""
+    if tunable.startswith("sysctl:"):
+        setting = find_setting(tunable.removeprefix("sysctl:"))
+        return (setting.harm_of(value) or None) if setting else None
+    kind, both = find_kind(tunable), f"{tunable.partition(':')[2]} {value}"
+    return (
+        next((words for pattern, words in kind.harms if re.fullmatch(pattern, both, re.DOTALL)), None) if kind else None
+    )
+
+
+def owner_of(path: str, host: Host) -> str | None:
+    """The id of another kind for this file; None where none has it."""
+    forms = [form for kind in all_kinds() for form in kind.sysfs]
+    real = host.real(path)
+    for place in (path, real if isinstance(real, str) else path):
+        for pattern, identity in forms:
+            found = re.fullmatch(pattern, place)
+            if found:
+                try:
+                    return parse_tunable(found.expand(identity)).id
+                except UsageError:
+                    break
+    return None

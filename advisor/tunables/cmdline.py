@@ -12,10 +12,11 @@ import re
 
 from advisor.host import Host, Missing, Probe, ReadFile
 from advisor.host.kernel_text import SET
+from advisor.host.patterns import lazy_regex
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.programs import refused_word
-from advisor.tunables.tunable import RefusedIdError, StoredValue, UnknownIdError
+from advisor.tunables.tunable import StoredValue
 
 _BY_HAND = Missing("absent", "manual step: the boot loader's configuration")
 
@@ -25,30 +26,27 @@ _PROGRAM_DIRECTORIES = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
 class CommandLine(StoredValue, frozen=True):
     word: str
 
+    kind = "cmdline"
     takes_effect = "reboot"
     id_form = "cmdline:{self.word}"
 
-    @classmethod
-    def parse(cls, rest: str) -> CommandLine:
-        if not re.fullmatch(r"[A-Za-z0-9_][\w.-]{0,80}", rest, re.ASCII):
-            raise UnknownIdError(rest, kind="cmdline", hint="write cmdline:intel_idle.max_cstate")
-        why = refused_word(rest)
-        if why:
-            raise RefusedIdError(rest, kind="cmdline", hint=why)
-        return cls(rest)
+    id_pattern = lazy_regex(r"(?P<word>[A-Za-z0-9_][\w.-]{0,80})", re.ASCII)
+    id_hint = "write cmdline:intel_idle.max_cstate"
+    accepted = lazy_regex(rf"{re.escape(SET)}|[\w.,:;/+@%=-]{{1,200}}", re.ASCII)
+    wrong = f"is neither one word nor {SET}"
+
+    @property
+    def why_refused(self) -> str | None:
+        return refused_word(self.word)
 
     @property
     def probe(self) -> Probe:
         return ReadFile("/proc/cmdline", f"cmdline:{self.word}")
 
-    def check_value(self, value: str) -> str | None:
-        fits = value == SET or re.fullmatch(r"[\w.,:;/+@%=-]{1,200}", value, re.ASCII)
-        return None if fits else f"is neither one word nor {SET}"
-
     def make_edit(self, host: Host, value: str, *, profile: str) -> Missing:
         return _BY_HAND
 
-    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+    def run_preflight(self, host: Host, before: str, after: str) -> Preflight:
         word = self.word if after == SET else f"{self.word}={after}"
         now = "the kernel was started without it" if before == "(unset)" else f"the kernel was started with {before}"
         return Preflight(refusal=f"{now}; by hand: {boot_commands(host, word)}, then reboot", state="by-hand")

@@ -209,7 +209,7 @@ class FileKey(StoredValue, frozen=True):
     def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         return FileEdit(self.path, self.dialect.edit, self._name, value)
 
-    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+    def run_preflight(self, host: Host, before: str, after: str) -> Preflight:
         text = host.read(self.path)
         refusal = None if isinstance(text, Missing) else _explain_no_place(self.dialect, text, self.key)
         is_drop_in = "/conf.d/" in self.path

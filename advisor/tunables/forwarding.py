@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
-from advisor.tunables.link_driver import observe_side_effect
-from advisor.tunables.link_feature import LinkFeature
+from advisor.tunables.link_driver import LinkFeature, observe_side_effect
 from advisor.tunables.preflight import Preflight, SideEffect
 
 _KEY = lazy_regex(r"net\.(?:ipv4\.(?P<short>ip_forward)|(?P<version>ipv[46])\.conf\.(?P<link>[^.]+)\.forwarding)")

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 
 from advisor.host import Host, Missing, observe
+from advisor.tunables.kernel_file import NamedAttribute
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight, SideEffect
-from advisor.tunables.tmpfiles_line import NamedAttribute
 
 DIRECTORY = "/sys/devices/system/cpu/intel_pstate"
 NO_TURBO = "no_turbo"
@@ -38,7 +38,7 @@ class IntelPstate(NamedAttribute, frozen=True):
         fits = re.fullmatch(r"0|[1-9][0-9]?|100", value)
         return None if fits else "is not a percentage from 0 to 100"
 
-    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+    def run_preflight(self, host: Host, before: str, after: str) -> Preflight:
         other = {LOWEST: HIGHEST, HIGHEST: LOWEST}.get(self.name)
         # Without turbo a higher minimum is cut down to the nominal clock, and does not rise again by itself.
         cut = self._read_live(host, LOWEST) if self.name == NO_TURBO and before != after else None

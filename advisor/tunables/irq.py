@@ -22,7 +22,7 @@ from advisor.tunables.edits import FileEdit
 from advisor.tunables.kind import Kind
 from advisor.tunables.link_file import link_file_edit
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tunable import DirectValue, Tunable, UnknownIdError
+from advisor.tunables.tunable import Tunable, UnknownIdError
 
 UNIT = "/etc/systemd/system/advisor-interrupts.service"
 SCRIPT = "/etc/systemd/system/advisor-interrupts.sh"
@@ -97,7 +97,7 @@ set_all() {
 """
 
 
-class IrqAffinity(DirectValue, frozen=True):
+class IrqAffinity(Tunable, frozen=True):
     number: int
 
     @classmethod
@@ -152,7 +152,7 @@ class IrqAffinity(DirectValue, frozen=True):
         also = (script, pulled, *_link_edits(host, device, value))
         return FileEdit(UNIT, "section", _LISTED, line, _UNIT_HEAD.encode(), reload=reload, also=also)
 
-    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+    def run_preflight(self, host: Host, before: str, after: str) -> Preflight:
         refusal = None if before == after else explain_absent_cpus(host, after)
         return Preflight(refusal=refusal, identity=read_identity(host, self.number))
 

@@ -1,16 +1,13 @@
-"""What there is of a kernel module on a host, by /proc/modules and what depmod(8) wrote."""
+"""What there is of a kernel module on a host, by /proc/modules and what depmod(8) wrote, and how it is taken away."""
 
 from __future__ import annotations
 
-import re
-
-from advisor.host import Host, Missing
-from advisor.host.patterns import lazy_regex
+from advisor.host import Host, Missing, RunCommand
 
 BUILT_IN = "is built into this kernel"
 """Why nothing is to be done to load a module."""
 
-NAME = lazy_regex(r"[A-Za-z0-9_]{1,60}", re.ASCII)
+NAME = "[A-Za-z0-9_]{1,60}"
 
 
 def module_name(name: str) -> str:
@@ -66,3 +63,47 @@ def _module_directory(host: Host) -> str:
 
 def _module_of(path: str) -> str:
     return module_name(path.rpartition("/")[2].partition(".ko")[0])
+
+
+_KINDS = {
+    **{name: (name,) for name in ("dummy", "ifb", "ipvlan", "ipvtap", "macsec", "macvlan", "macvtap", "team", "veth")},
+    **{name: (name,) for name in ("amt", "bareudp", "bridge", "geneve", "gtp", "hsr", "nlmon", "tun", "vcan", "vrf")},
+    **{name: (name,) for name in ("ipip", "sit", "vsockmon", "vxcan", "vxlan", "wireguard")},
+    "8021q": ("vlan",),
+    "batman_adv": ("batadv",),
+    "bonding": ("bond",),
+    "can_dev": ("can",),
+    "ib_ipoib": ("ipoib",),
+    "ieee802154_6lowpan": ("lowpan",),
+    "ip6_gre": ("ip6gre", "ip6gretap", "ip6erspan"),
+    "ip6_tunnel": ("ip6tnl",),
+    "ip6_vti": ("vti6",),
+    "ip_gre": ("gre", "gretap", "erspan"),
+    "ip_vti": ("vti",),
+    "ppp_generic": ("ppp",),
+    "xfrm_interface": ("xfrm",),
+}
+"""Module → the kinds of links that are gone with it: its aliases rtnl-link-KIND (modules.alias), and tun."""
+
+# Links that a module makes by itself when it is loaded: until one is up, nobody uses it.
+_OWN = "((bond|dummy|ifb|ib|can)[0-9]+|(gre|gretap|erspan|ip6gre|ip6gretap|ip6erspan|sit|ip6tnl|tunl|ip_vti|ip6_vti)0)"
+# Links of all network namespaces that have a process or a name; where ip does not know the kind, the module stays.
+_PLACES = "stat -L -c '%i %n' /proc/[0-9]*/ns/net /run/netns/* 2>/dev/null | sort -u -k 1,1 | cut -d ' ' -f 2"
+_USED = (
+    f"sed -n -E -e '/[<,]UP[,>]/!{{/^[0-9]+: {_OWN}[:@]/d;}}' -e 's/^[0-9]+: ([^:@ ]+).*/\\1/p'"
+)  # fmt: skip
+_REMOVE = (
+    f"for place in $({_PLACES}); do for kind in $0; do"
+    ' links=$(nsenter --net="$place" ip -o link show type "$kind") || exit 1;'
+    f' used=$(printf "%s\\n" "$links" | {_USED});'
+    ' [ -z "$used" ] || { echo "module in use: $1 makes the link" $used >&2; exit 1; };'
+    ' done; done; exec rmmod "$@"'
+)
+
+
+def removal_command(*modules: str) -> RunCommand:
+    """Removes modules in this order; fails, and removes none, where one of them makes a link that is in use."""
+    kinds = [kind for module in modules for kind in _KINDS.get(module, ())]
+    return (
+        RunCommand(("/bin/sh", "-c", _REMOVE, " ".join(kinds), *modules)) if kinds else RunCommand(("rmmod", *modules))
+    )

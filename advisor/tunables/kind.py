@@ -94,10 +94,10 @@ def kind_words(one: Tunable) -> str:
 
 
 def own_docstring(one: Tunable) -> str:
-    """The docstring of the module of a kind: how its ids are made, what it is, and more paragraphs."""
+    """The docstring of a kind, or of its module: how its ids are made, what it is, and more paragraphs."""
     import inspect
 
-    return inspect.cleandoc(sys.modules[type(one).__module__].__doc__ or "")
+    return inspect.cleandoc(vars(type(one)).get("__doc__") or sys.modules[type(one).__module__].__doc__ or "")
 
 
 def plain_text(text: str) -> str:

@@ -5,22 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from advisor.errors import UsageError
 from advisor.host import Host
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.link_channels import LinkChannels
-from advisor.tunables.link_coalesce import LinkCoalesce
-from advisor.tunables.link_driver import DriverValue
-from advisor.tunables.link_feature import LinkFeature
-from advisor.tunables.link_mtu import LinkMtu
-from advisor.tunables.link_pause import LinkPause
+from advisor.tunables.link_driver import DriverValue, LinkCoalesce, LinkFeature, LinkPause, LinkRing
+from advisor.tunables.link_mtu import LinkMtu, is_link_name
 from advisor.tunables.link_qdisc import LinkQdisc
-from advisor.tunables.link_queues import QueueValue
-from advisor.tunables.link_ring import LinkRing
-from advisor.tunables.link_rps import LinkRps
-from advisor.tunables.link_rps_flows import LinkRpsFlows
+from advisor.tunables.link_queues import LinkRps, LinkRpsFlows, LinkXps, QueueValue
 from advisor.tunables.link_txqueuelen import LinkTxqueuelen
-from advisor.tunables.link_xps import LinkXps
 from advisor.tunables.tunable import Tunable, UnknownIdError
 
 _SYSFS = r"/sys/(?:class|devices/.*)/net/([^/]+)"
@@ -36,7 +28,7 @@ _ATTRIBUTES = (
 def parse_link(rest: str) -> Tunable:
     """The tunable of ``IFACE:ATTRIBUTE``. Raises UsageError for what names none."""
     link, _, attribute = rest.rpartition(":")
-    found = _parse_link(link, attribute) if _is_name(link) else None
+    found = _parse_link(link, attribute) if is_link_name(link) else None
     if found is None:
         hint = f"write link:eth1:mtu, or in the place of mtu one of {', '.join(_ATTRIBUTES)}"
         raise UnknownIdError(rest, kind="link", hint=hint)
@@ -54,14 +46,6 @@ def _parse_link(link: str, attribute: str) -> Tunable | None:
     kind = _QUEUE.get(word)
     queue = re.fullmatch(r"([rt]x)-(0|[1-9][0-9]{0,3})", key)
     return kind(link, int(queue[2])) if kind and queue and queue[1] == kind.side else None
-
-
-def _is_name(link: str) -> bool:
-    try:
-        LinkMtu.parse(f"{link}:mtu")
-    except UsageError:
-        return False
-    return True
 
 
 EXAMPLE_ADDRESS = "52:54:00:12:34:56"

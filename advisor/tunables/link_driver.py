@@ -1,7 +1,8 @@
-"""What the values of a link's driver have in common, whichever option of ethtool(8) shows and sets them."""
+"""Values of a link's driver, whichever option of ethtool(8) shows and sets them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -12,13 +13,13 @@ from advisor.host.steps import ETHTOOL_OPTIONS, DriverGroup
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_rules import run_rule
 from advisor.tunables.preflight import Preflight, SideEffect
-from advisor.tunables.tunable import DirectValue
+from advisor.tunables.tunable import Risk, Tunable
 
 SWITCH = ("on", "off")
 _NUMBER = lazy_regex(r"0|[1-9][0-9]{0,8}")
 
 
-class DriverValue(DirectValue, frozen=True):
+class DriverValue(Tunable, frozen=True):
     """One value of one group; a kind gives the group, its word in ids, and its keys."""
 
     link: str
@@ -46,7 +47,7 @@ class DriverValue(DirectValue, frozen=True):
     def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         return run_rule(host, self.link, "ethtool", f"{ETHTOOL_OPTIONS[self.group].upper()} $name {self.key}", value)
 
-    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+    def run_preflight(self, host: Host, before: str, after: str) -> Preflight:
         if before == after:
             return Preflight()
         return Preflight(
@@ -71,3 +72,110 @@ def observe_side_effect(host: Host, one: DriverValue) -> Iterator[SideEffect]:
     live = observe(host, one.probe)
     if isinstance(live, str):
         yield SideEffect(one.id, live, one.probe, one.make_steps(live))
+
+
+class LinkRing(DriverValue, frozen=True):
+    """``link:IFACE:ring.KEY`` — the size of a link's ring in descriptors (ethtool -g), persisted in a udev rule.
+
+    KEY is rx, rx-mini, rx-jumbo or tx; a driver has those for which ethtool shows a maximum, and a larger one is
+    refused. Many drivers take the link down for a moment to make new rings.
+    """
+
+    risk = "link"
+    group = "rings"
+    word = "ring"
+    keys = ("rx", "rx-mini", "rx-jumbo", "tx")
+    unit = "descriptors"
+
+
+class LinkCoalesce(DriverValue, frozen=True):
+    """``link:IFACE:coalesce.KEY`` — when a link's interrupts come (ethtool -c), persisted in a udev rule.
+
+    KEY is rx-usecs or tx-usecs, the microseconds after a packet; rx-frames or tx-frames, the number of packets;
+    adaptive-rx or adaptive-tx, on where the driver finds the values by itself. A driver has those for which ethtool
+    shows a value.
+    """
+
+    group = "coalesce"
+    word = "coalesce"
+    keys = ("adaptive-rx", "adaptive-tx", "rx-usecs", "rx-frames", "tx-usecs", "tx-frames")
+    switches = frozenset({"adaptive-rx", "adaptive-tx"})
+    unit = "microseconds or frames"
+
+
+class LinkPause(DriverValue, frozen=True):
+    """``link:IFACE:pause.KEY`` — Ethernet flow control of a link, on or off (ethtool -a), persisted in a udev rule.
+
+    KEY is autoneg, rx or tx. Most drivers renegotiate the link.
+    """
+
+    risk = "link"
+    group = "pause"
+    word = "pause"
+    keys = ("autoneg", "rx", "tx")
+    switches = frozenset({"autoneg", "rx", "tx"})
+
+
+# NETIF_F_UPPER_DISABLES: switched off on a bond or VLAN, it goes off on the links below, and not on again.
+_HANDED_DOWN = "rx-lro"
+
+
+class LinkFeature(DriverValue, frozen=True):
+    """``link:IFACE:feature.NAME`` — an offload of a link, on or off (ethtool -k), persisted in a udev rule.
+
+    NAME is the kernel's own, such as tx-tcp-segmentation or rx-gro: the words that ethtool(8) takes too. What ethtool
+    shows as [fixed] is refused. Features hang together (no segmentation without checksums): those that are on are
+    recorded, so that a rollback finds what was switched off along with one.
+    """
+
+    group = "features"
+    word = "feature"
+    keys = ()
+
+    @property
+    def risk(self) -> Risk:
+        # Nothing leaves a link that is looped back.
+        return "link" if self.key == "loopback" else "none"
+
+    @staticmethod
+    def is_name(word: str) -> bool:
+        return bool(re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,30}", word))
+
+    def check_value(self, value: str) -> str | None:
+        return None if value in SWITCH else "is not on or off"
+
+    def refusal(self, host: Host, value: str) -> str | None:
+        changeable, requested = host.ethtool(self.link, "changeable"), host.ethtool(self.link, "requested")
+        if isinstance(changeable, Missing) or isinstance(requested, Missing):
+            return None
+        if not changeable.get(self.key):
+            return "it is [fixed]: the driver does not let it be changed"
+        if requested.get(self.key) == (value == "on"):
+            # Asked for once more it would stay as it is, and a rollback would take the earlier request away.
+            return f"{value} is requested already: blocked by the kernel or another feature"
+        return None
+
+    def find_side_effects(self, host: Host) -> Iterator[SideEffect]:
+        """Every other feature that is on and can be changed; of one that links hand down, also that of those below."""
+        for key in _changeable_features(host, self.link):
+            if key != self.key:
+                yield from observe_side_effect(host, LinkFeature(self.link, key))
+        if self.key == _HANDED_DOWN:
+            # The links that this one is made of, and theirs in turn, sorted.
+            found: set[str] = set()
+            pending = [self.link]
+            while pending:
+                names = host.names(f"/sys/class/net/{pending.pop()}")
+                lower = {name.removeprefix("lower_") for name in names if name.startswith("lower_")} - found
+                found |= lower
+                pending += lower
+            for link in tuple(sorted(found)):
+                if self.key in _changeable_features(host, link):
+                    yield from observe_side_effect(host, LinkFeature(link, self.key))
+
+
+def _changeable_features(host: Host, link: str) -> tuple[str, ...]:
+    features, changeable = host.ethtool(link, "features"), host.ethtool(link, "changeable")
+    if isinstance(features, Missing) or isinstance(changeable, Missing):
+        return ()
+    return tuple(key for key, on in features.items() if on and changeable.get(key))

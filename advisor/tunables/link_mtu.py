@@ -12,12 +12,11 @@ from advisor.host import Host, Missing, Probe, ReadFile, SetMtu, Step
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.link_driver import observe_side_effect
-from advisor.tunables.link_ring import LinkRing
+from advisor.tunables.link_driver import LinkRing, observe_side_effect
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.sysctl import coupled_side_effects
 from advisor.tunables.sysctl_group import ipv6_keys
-from advisor.tunables.tunable import DirectValue, UnknownIdError
+from advisor.tunables.tunable import Tunable
 
 _NAME = lazy_regex(r"[^\s/:\0]{1,15}", re.ASCII)
 _MAX_NAME_BYTES = 15
@@ -25,26 +24,19 @@ IPV6_MTU_BYTES = 1280
 """The least that IPv6 asks of a link (RFC 8200 section 5); below it the kernel removes all that IPv6 has of it."""
 
 
-class LinkMtu(DirectValue, frozen=True):
+class LinkMtu(Tunable, frozen=True):
     link: str
 
     risk = "link"
     holds_count = True
     id_form = "link:{self.link}:mtu"
 
-    @classmethod
-    def parse(cls, rest: str) -> LinkMtu:
-        name, _, attribute = rest.rpartition(":")
-        if attribute != "mtu" or not _is_name(name):
-            raise UnknownIdError(rest, kind="link", hint="write link:eth1:mtu")
-        return cls(name)
+    accepted = lazy_regex(r"[1-9][0-9]{0,9}")
+    wrong = "is no MTU: that is a number of bytes"
 
     @property
     def probe(self) -> Probe:
         return ReadFile(f"/sys/class/net/{self.link}/mtu")
-
-    def check_value(self, value: str) -> str | None:
-        return None if re.fullmatch(r"[1-9][0-9]{0,9}", value) else "is no MTU: that is a number of bytes"
 
     def make_steps(self, value: str) -> tuple[Step, ...]:
         return (SetMtu(self.link, int(value)),)
@@ -54,7 +46,7 @@ class LinkMtu(DirectValue, frozen=True):
 
         return persist_mtu(host, self.link, value)
 
-    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+    def run_preflight(self, host: Host, before: str, after: str) -> Preflight:
         """Drivers that use several buffers for a large packet round their rings for it, and not back (vmxnet3);
         where the MTU is too small for IPv6, the link's settings below net.ipv6 are set to their defaults."""
         from advisor.tunables.link_persist import persistence_notes
@@ -69,7 +61,7 @@ class LinkMtu(DirectValue, frozen=True):
         return Preflight(side_effects=tuple(siblings), notes=notes)
 
 
-def _is_name(name: str) -> bool:
+def is_link_name(name: str) -> bool:
     """Whether the kernel would take it (dev_valid_name)."""
     is_short = len(name.encode("utf-8", "surrogateescape")) <= _MAX_NAME_BYTES
     return bool(_NAME.fullmatch(name)) and is_short and name not in (".", "..")

@@ -18,7 +18,7 @@ from advisor.host.steps import QDISC_HANDLES
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.link_rules import QUEUE_RULES, run_rule
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tunable import DirectValue
+from advisor.tunables.tunable import Tunable
 
 _DEFAULT_PATH = "/proc/sys/net/core/default_qdisc"
 # How many full frames a quantum is by default; a frame is the MTU and a link header.
@@ -26,7 +26,7 @@ _FRAMES = {"fq": 2, "fq_codel": 1, "fq_pie": 1, "sfq": 1}
 _MAX_HEADER_BYTES = 64
 
 
-class LinkQdisc(DirectValue, frozen=True):
+class LinkQdisc(Tunable, frozen=True):
     link: str
 
     id_form = "link:{self.link}:qdisc"
@@ -47,7 +47,7 @@ class LinkQdisc(DirectValue, frozen=True):
         words = f"qdisc replace dev $name root handle {QDISC_HANDLES[value]}"
         return run_rule(host, self.link, "tc", words, value, path=QUEUE_RULES)
 
-    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+    def run_preflight(self, host: Host, before: str, after: str) -> Preflight:
         why = None if before == after else self._explain_lost(host, before)
         return Preflight(refusal=why and f"its qdisc could not be restored: {why}")
 

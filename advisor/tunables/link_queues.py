@@ -1,7 +1,8 @@
-"""What the values of a link's single queues have in common, which are files below /sys/class/net/IFACE/queues."""
+"""Values of a link's single queues, which are files below /sys/class/net/IFACE/queues."""
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 from advisor.facts.cpulist import format_list, mask_words, parse_list
@@ -63,9 +64,54 @@ class QueueCpus(QueueValue, frozen=True):
         wrong = self.check_value(value)
         return Missing("absent", f"{value} {wrong}") if wrong else super().make_edit(host, value, profile=profile)
 
-    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+    def run_preflight(self, host: Host, before: str, after: str) -> Preflight:
         online = host.read("/sys/devices/system/cpu/online")
         if before == after or after == NO_CPUS or isinstance(online, Missing):
             return Preflight()
         absent = sorted(set(parse_list(after)) - set(parse_list(online)))
         return Preflight(refusal=f"CPU {absent[0]} is not online; {online} are" if absent else None)
+
+
+class LinkRps(QueueCpus, frozen=True):
+    """``link:IFACE:rps.rx-N`` — the CPUs that a receive queue's packets are spread over (RPS), persisted in a udev
+    rule.
+
+    The value is a kernel list such as 0-3, or none, which leaves a packet on the CPU of its interrupt (the kernel's
+    Documentation/networking/scaling).
+    """
+
+    word = "rps"
+    side = "rx"
+    file = "rps_cpus"
+
+
+class LinkXps(QueueCpus, frozen=True):
+    """``link:IFACE:xps.tx-N`` — the CPUs that send by a transmit queue (XPS), persisted in a udev rule.
+
+    The value is a kernel list such as 0-3, or none (the kernel's Documentation/networking/scaling). A link with a
+    single queue has no such thing.
+    """
+
+    word = "xps"
+    side = "tx"
+    file = "xps_cpus"
+
+
+_MAX_FLOWS = 1 << 29
+
+
+class LinkRpsFlows(QueueValue, frozen=True):
+    """``link:IFACE:rps-flow-cnt.rx-N`` — the flows whose CPU a receive queue remembers (RFS), persisted in a udev rule.
+
+    The value is 0 or a power of two. It has an effect where sysctl:net.core.rps_sock_flow_entries is set too.
+    """
+
+    word = "rps-flow-cnt"
+    side = "rx"
+    file = "rps_flow_cnt"
+    holds_count = True
+
+    def check_value(self, value: str) -> str | None:
+        if not re.fullmatch(r"0|[1-9][0-9]{0,9}", value) or int(value) > _MAX_FLOWS:
+            return f"is not a number of flows up to {_MAX_FLOWS}"
+        return "is no power of two, to which the kernel would round it up" if int(value) & (int(value) - 1) else None

@@ -11,8 +11,14 @@ import re
 from collections.abc import Iterable
 
 from advisor.host import Host
-from advisor.tunables.block_identity import BLOCK_PATHS, identity_of, identity_refusal, later_rules
-from advisor.tunables.block_value import BlockValue, example_files
+from advisor.tunables.block_identity import (
+    BLOCK_PATHS,
+    BlockValue,
+    example_files,
+    identity_of,
+    identity_refusal,
+    later_rules,
+)
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
 
@@ -55,7 +61,7 @@ class MdSetting(BlockValue, frozen=True):
             return f"is not a whole number from {low} to {high} or the word system"
         return f"is not a whole number from {low} to {high}"
 
-    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+    def run_preflight(self, host: Host, before: str, after: str) -> Preflight:
         identity = identity_of(host, self.device)
         return Preflight(
             refusal=identity_refusal(identity),

@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 
 from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
+from advisor.host.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tunable import DirectValue, UnknownIdError
+from advisor.tunables.tunable import Tunable
 
 NAME = "cpu_dma_latency"
 DEVICE = f"/dev/{NAME}"
@@ -39,16 +40,14 @@ ExecStart=/bin/sh -c '{_HOLD.format('"$$CPU_DMA_LATENCY"')}'
 _STOP = (RunCommand(("systemctl", "stop", f"{_UNIT}*.service")),)
 
 
-class PmQos(DirectValue, frozen=True):
+class PmQos(Tunable, frozen=True):
     name: str
 
+    kind = "pm-qos"
     id_form = "pm-qos:{self.name}"
 
-    @classmethod
-    def parse(cls, rest: str) -> PmQos:
-        if rest != NAME:
-            raise UnknownIdError(rest, kind="pm-qos", hint=f"write pm-qos:{NAME}")
-        return cls(rest)
+    id_pattern = lazy_regex(f"(?P<name>{NAME})")
+    id_hint = f"write pm-qos:{NAME}"
 
     @property
     def probe(self) -> Probe:
@@ -75,7 +74,7 @@ class PmQos(DirectValue, frozen=True):
             return Missing("absent", f"this kernel has no {DEVICE}")
         return missing
 
-    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+    def run_preflight(self, host: Host, before: str, after: str) -> Preflight:
         if not host.is_dir("/run/systemd/system"):
             why = "systemd does not run here, and nothing else would hold the file open"
             return Preflight(refusal=why, state="not-applicable")

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
-from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step, WriteFile
+from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile
 from advisor.host.identity import Identity
 from advisor.tunables.link_mark import LinkMark
 
@@ -79,74 +79,9 @@ class Preflight(msgspec.Struct, frozen=True):
 
 
 @runtime_checkable
-class HasPreflight(Protocol):
-    """A tunable whose change depends on more than its own value."""
-
-    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
-        """Reads the host, changes nothing. ``after`` is a value that `Tunable.check` has let pass."""
-        ...
-
-
-@runtime_checkable
 class ExpandsIds(Protocol):
     """A tunable that stands for others: those that a pattern fits, or the one that this kernel has in its place."""
 
     def expand_ids(self, host: Host) -> tuple[str, ...] | Missing:
         """The ids that are meant on this host, its own where it is one of them; Missing says why there is none."""
-        ...
-
-
-@runtime_checkable
-class ListsDevices(Protocol):
-    """A tunable that stands for a class of devices."""
-
-    def list_present(self, host: Host, value: str) -> Iterable[tuple[str, str]]:
-        """The devices that are there and have not the value: the id of each, and its value."""
-        ...
-
-
-@runtime_checkable
-class ChoosesValue(Protocol):
-    """A tunable whose wanted value depends on what the host offers, or on how the host spells it."""
-
-    def choose_value(self, host: Host, live: str, wanted: str) -> str:
-        """``wanted`` as this host has it; as it stands where the host says nothing of it."""
-        ...
-
-
-@runtime_checkable
-class MeasuresTwin(Protocol):
-    """A tunable whose value may be held by another one, in another unit."""
-
-    def measure_twin(self, host: Host, live: str) -> tuple[str, str] | Missing | None:
-        """What the other one amounts to in this one's unit, and in words; Missing where that cannot be known, None
-        where this one holds the value itself."""
-        ...
-
-
-@runtime_checkable
-class ExplainsAbsence(Protocol):
-    """A tunable that knows why it is not there."""
-
-    def explain_absence(self, host: Host, missing: Missing) -> Missing:
-        """``missing`` with a reason that says more."""
-        ...
-
-
-@runtime_checkable
-class IsGiven(Protocol):
-    """A tunable that a host may have as wanted by itself, whatever its probe reads."""
-
-    def explain_given(self, host: Host, wanted: str) -> str | None:
-        """Why nothing is to be done for ``wanted``; None where the value decides."""
-        ...
-
-
-@runtime_checkable
-class NeedsRestart(Protocol):
-    """A tunable whose new value a service reads when it starts."""
-
-    @property
-    def restart_command(self) -> RunCommand | None:
-        """The command that makes the service read it; None where that is more than one command."""
         ...

@@ -14,10 +14,10 @@ import re
 import msgspec
 
 from advisor.host import Host, Missing
+from advisor.tunables.kernel_file import NamedAttribute
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.sysctl import sysctl_path
-from advisor.tunables.tmpfiles_line import NamedAttribute
 
 DIRECTORY = "/sys/kernel/debug/sched"
 _BALANCING = "numa_balancing/"
@@ -75,10 +75,10 @@ class SchedDebug(NamedAttribute, frozen=True):
             return None if value in ("none", "voluntary", "full", "lazy") else "is not none, voluntary, full or lazy"
         return None if re.fullmatch(r"0|[1-9][0-9]{0,12}", value) else "is not a whole number"
 
-    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+    def run_preflight(self, host: Host, before: str, after: str) -> Preflight:
         masked = host.readlink("/etc/systemd/system/sys-kernel-debug.mount")
         note = "sys-kernel-debug.mount is masked: at boot debugfs is not there to write into, unless fstab mounts it"
-        found = super().run_preflight(host, before, after, profile=profile)
+        found = super().run_preflight(host, before, after)
         return msgspec.structs.replace(found, state="not-applicable", notes=(note,) if masked == "/dev/null" else ())
 
 

@@ -22,10 +22,9 @@ from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.own_files import with_last_word
 from advisor.tunables.preflight import Preflight, SideEffect
 from advisor.tunables.programs import refused_sysctl
-from advisor.tunables.sysctl_group import group_of, twin_of
+from advisor.tunables.sysctl_group import NAMESPACES, group_of, twin_of
 from advisor.tunables.sysctl_limits import judge_on_host
-from advisor.tunables.sysctl_namespaces import NAMESPACES
-from advisor.tunables.tunable import NUMBERS, DirectValue, Effect, RefusedIdError, UnknownIdError
+from advisor.tunables.tunable import NUMBERS, Effect, RefusedIdError, Tunable, UnknownIdError
 
 
 def sysctl_path(key: str) -> str:
@@ -43,7 +42,7 @@ _MEMINFO = lazy_regex(r"^(\w+): +([0-9]{1,18})(?: kB)?$", re.MULTILINE)
 _HINT = "a key is names with dots between, such as net.core.rmem_max"
 
 
-class Sysctl(DirectValue, frozen=True):
+class Sysctl(Tunable, frozen=True):
     key: str
 
     id_form = "sysctl:{self.key}"
@@ -118,7 +117,7 @@ class Sysctl(DirectValue, frozen=True):
         twins = () if self.twin is None else (msgspec.structs.replace(edit, key=self.twin),)
         return with_last_word(host, edit, profile, also=twins)
 
-    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+    def run_preflight(self, host: Host, before: str, after: str) -> Preflight:
         if before == after:
             return Preflight()
         refusal, notes = judge_on_host(host, self.key, before, after)

@@ -17,10 +17,10 @@ from itertools import islice
 from advisor.facts.cpulist import mask_words
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
+from advisor.tunables.catalogue import owner_of
+from advisor.tunables.kernel_file import WrittenAtBoot
 from advisor.tunables.kind import Kind
 from advisor.tunables.preflight import Preflight, list_choices
-from advisor.tunables.sysfs_owner import owner_of
-from advisor.tunables.tmpfiles_line import WrittenAtBoot
 from advisor.tunables.tunable import RefusedIdError, UnknownIdError
 
 MAX_FILES = 4096
@@ -105,7 +105,7 @@ class SysfsAttribute(WrittenAtBoot, frozen=True):
             return "needs one line of plain text, without quotes, backslashes and percent signs"
         return None if value.isascii() else "has signs that are not ASCII"
 
-    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+    def run_preflight(self, host: Host, before: str, after: str) -> Preflight:
         return Preflight(
             refusal=self.explain_unwritable(host) or self._not_offered(host, before, after), state="not-applicable"
         )

@@ -11,9 +11,9 @@ import re
 import msgspec
 
 from advisor.host import Host, Missing
+from advisor.tunables.kernel_file import NamedAttribute
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tmpfiles_line import NamedAttribute
 
 _BASE = "/sys/kernel/mm/transparent_hugepage"
 _CHOICES = ("enabled", "defrag", "shmem_enabled")
@@ -42,8 +42,8 @@ class HugePages(NamedAttribute, frozen=True):
             return None if value in ("0", "1") else "is not 0 or 1"
         return None if re.fullmatch(r"0|[1-9][0-9]{0,9}", value) else "is not a whole number"
 
-    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
-        found = super().run_preflight(host, before, after, profile=profile)
+    def run_preflight(self, host: Host, before: str, after: str) -> Preflight:
+        found = super().run_preflight(host, before, after)
         return msgspec.structs.replace(found, notes=self._command_line(host))
 
     def _command_line(self, host: Host) -> tuple[str, ...]:

@@ -164,7 +164,7 @@ class DeviceClass(StoredValue, frozen=True):
                 case _:
                     yield 'ENV{{{}}}=="{}"'.format(*_ROLES[wanted])
 
-    def run_preflight(self, host: Host, before: str, after: str, *, profile: str) -> Preflight:
+    def run_preflight(self, host: Host, before: str, after: str) -> Preflight:
         if not host.exists("/run/udev/data") and not host.exists("/run/udev/control"):
             why = "udev does not run here, so no rule would reach a device that appears later"
             return Preflight(refusal=why, state="not-applicable")

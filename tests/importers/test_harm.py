@@ -6,7 +6,7 @@ import pytest
 
 from advisor.importers.from_tuned import import_tuned
 from advisor.importers.to_profile import to_profile
-from advisor.tunables.harm import hurts_when
+from advisor.tunables.catalogue import hurts_when
 from tests.importers.hosts import became, machine, tuned
 from tests.importers.plans import plan_imported
 

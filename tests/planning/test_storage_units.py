@@ -15,7 +15,7 @@ from advisor.facts.systemd import VERSION, Systemd, parse_version
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
 from advisor.planning.storage_units import select_found, storage_units
-from advisor.tunables.unit_numa import UnitNuma
+from advisor.tunables.unit import UnitNuma
 from tests.beegfs_server import CPUS, layout, tree, unit
 from tests.cases import cases
 from tests.facts.storage import Tree

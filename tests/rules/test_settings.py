@@ -9,7 +9,7 @@ from advisor.facts.settings.record import Machine
 from advisor.profiles.single_values import known_ids, parse_value, values_profile
 from advisor.report.explain import explain_id
 from advisor.rules.settings import is_bad, judge_value
-from advisor.tunables.harm import find_harm
+from advisor.tunables.catalogue import find_harm
 from tests.rules.build import facts, identity
 
 

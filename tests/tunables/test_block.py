@@ -9,7 +9,7 @@ import pytest
 from advisor.host import Host, MemoryFiles, Missing, NoCommands, WriteFile
 from advisor.tunables import FileEdit, apply_edit, parse_tunable
 from advisor.tunables.block_identity import later_rules
-from advisor.tunables.preflight import HasPreflight, Preflight
+from advisor.tunables.preflight import Preflight
 from tests.cases import cases
 from tests.trees import host_of, make_tree
 
@@ -33,8 +33,7 @@ def written(root: Path, identity: str = "block:sda:scheduler", value: str = "non
 
 def around(root: Path, identity: str, before: str, after: str) -> Preflight:
     one = parse_tunable(identity)
-    assert isinstance(one, HasPreflight)
-    return one.run_preflight(host_of(root), before, after, profile="p")
+    return one.run_preflight(host_of(root), before, after)
 
 
 @pytest.mark.parametrize(

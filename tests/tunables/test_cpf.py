@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from advisor.facts.cpf_text import parse_cpf
 from advisor.host import Host, MemoryFiles, NoCommands, observe
 from advisor.tunables import FileEdit, apply_edit, parse_tunable
-from advisor.tunables.preflight import HasPreflight
 from tests.cases import cases
 
 CASES = cases(__file__)
@@ -65,8 +64,7 @@ def test_every_other_line_stays(text: str, key: str) -> None:
 @pytest.mark.parametrize(("text", "refusal"), CASES["a key in another spelling is not given twice"])
 def test_a_key_in_another_spelling_is_not_given_twice(text: str, refusal: str | None) -> None:
     one = parse_tunable(f"file:{PATH}:config/Asyncwij")
-    assert isinstance(one, HasPreflight)
-    around = one.run_preflight(host(text), "8", "16", profile="p")
+    around = one.run_preflight(host(text), "8", "16")
     assert (around.refusal is None) == (refusal is None)
     assert refusal is None or refusal in (around.refusal or "")
     assert any("when it starts" in note for note in around.notes)

@@ -22,7 +22,7 @@ def around(key: str, before: str, after: str) -> Preflight:
         answers[name, "features"] = {"rx-lro": is_on}
         answers[name, "changeable"] = {"rx-lro": is_free}
     files = MemoryFiles({path: f"{text}\n".encode() for path, text in FILES.items()})
-    return Sysctl(key).run_preflight(Host(files, NoCommands(), ethtool_answers=answers), before, after, profile="p")
+    return Sysctl(key).run_preflight(Host(files, NoCommands(), ethtool_answers=answers), before, after)
 
 
 def moved(found: Preflight) -> dict[str, str]:

@@ -8,8 +8,8 @@ from advisor.host import Host, MemoryFiles, Missing, NoCommands
 from advisor.host.ethtool import Answer
 from advisor.shell.rollback_script import hand_command
 from advisor.tunables import Tunable, parse_tunable
-from advisor.tunables.harm import find_harm
-from advisor.tunables.preflight import HasPreflight, Preflight
+from advisor.tunables.catalogue import find_harm
+from advisor.tunables.preflight import Preflight
 from tests.cases import cases
 
 CASES = cases(__file__)
@@ -69,8 +69,7 @@ def a_host(files: dict[str, str] | None = None) -> Host:
 
 def around(identity: str, before: str, after: str, files: dict[str, str] | None = None) -> Preflight:
     one: Tunable = parse_tunable(identity)
-    assert isinstance(one, HasPreflight)
-    return one.run_preflight(a_host(files), before, after, profile="p")
+    return one.run_preflight(a_host(files), before, after)
 
 
 QDISC_OF = "default mq {} limit 10240p quantum {} target 5ms"

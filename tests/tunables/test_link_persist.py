@@ -302,7 +302,7 @@ def test_wicked_is_not_told_and_networkmanager_is(tmp_path: Path) -> None:
 
 def notes(root: Path, files: dict[str, str]) -> tuple[str, ...]:
     host = host_of(make_tree(root, links() | files))
-    return LinkMtu("eth1").run_preflight(host, "1500", "9000", profile="p").notes
+    return LinkMtu("eth1").run_preflight(host, "1500", "9000").notes
 
 
 # --- properties -------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from advisor.host import Missing, Probe, ReadEthtool, ReadFile
 from advisor.host.ethtool import Answer, answer_key
 from advisor.host.link_text import cpulist, qdisc
 from advisor.host.steps import DriverGroup
-from advisor.tunables.link_rps import LinkRps
+from advisor.tunables.link_queues import LinkRps
 from tests.captured import captured_file
 from tests.cases import cases
 from tests.tunables.form_shell import NOTHING, SHELLS, plain, read_batch, read_by_shell

@@ -9,7 +9,7 @@ import pytest
 from advisor.facts.sysctl import origins, read_sysctl_sources
 from advisor.facts.unknown import Unknowns
 from advisor.tunables import FileEdit, apply_edit, parse_tunable
-from advisor.tunables.tmpfiles_line import tmpfiles_edit
+from advisor.tunables.kernel_file import tmpfiles_edit
 from tests.trees import host_of, make_tree
 
 SWAP = "vm.swappiness"
