@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -119,6 +119,15 @@ def shorten_text(text: str, most: int = MAX_RAW) -> str:
     """On one line, and no longer than a reader wants."""
     flat = " ".join(text.split())
     return flat if len(flat) <= most else f"{flat[: most - 1]}…"
+
+
+Found = ImportedSetting | list[ImportedSetting]
+"""What a line becomes: one setting, or several."""
+
+
+def flatten_found(found: Iterable[Found]) -> list[ImportedSetting]:
+    """Return the settings of several lines, in their order."""
+    return [one for made in found for one in (made if isinstance(made, list) else [made])]
 
 
 def is_known(identity: str) -> bool:

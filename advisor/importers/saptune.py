@@ -17,7 +17,7 @@ from advisor.host.kernel_text import SET
 from advisor.importers.aliases import without_rivals
 from advisor.importers.disjoint import last_wins, make_disjoint
 from advisor.importers.growing import is_growing
-from advisor.importers.made import SourceLine
+from advisor.importers.made import Found, SourceLine, flatten_found
 from advisor.importers.planned import made_of
 from advisor.importers.records import Imported, ImportedSense, ImportedSetting, Mode
 from advisor.importers.to_profile import profile_name
@@ -98,7 +98,7 @@ def import_saptune(
     own = _read_note(source, override) if path is None and source.exists(override) else None
     judge = _Judge(host, mode)
     lines = _merge_override(read, place, own, override)
-    settings = [one for entry, file, why_not in lines for one in judge.converted(entry, file, why_not)]
+    settings = flatten_found(judge.converted(*line) for line in lines)
     version = f" (version {read.version}, {read.date})" if read.version else ""
     return Imported(
         name=profile_name(f"saptune-{note}"),
@@ -174,7 +174,7 @@ class _Judge:
         self._mode = mode
         self._identity: Identity = read_identity(host, Unknowns())
 
-    def converted(self, entry: NoteEntry, file: str, why_left: str | None) -> list[ImportedSetting]:
+    def converted(self, entry: NoteEntry, file: str, why_left: str | None) -> Found:
         raw = f"{entry.value}" if entry.operator in ("", "=") else f"{entry.operator} {entry.value}"
         written = (
             "" if entry.operator == "=" else f"{entry.key} {raw}".strip() if entry.is_setting else raw or entry.key
@@ -182,25 +182,25 @@ class _Judge:
         tags = "".join(f":{key}={value}" for key, value in entry.tags)
         line = SourceLine(f"{entry.section}{tags}", entry.key, raw, file, entry.line, entry.comment, written)
         if why_left is not None:
-            return [line.ignored(why_left)]
+            return line.ignored(why_left)
         if entry.fault:
-            return [line.manual(entry.fault)]
+            return line.manual(entry.fault)
         if not entry.section:
-            return [line.ignored("it stands before the first section: saptune passes over it")]
+            return line.ignored("it stands before the first section: saptune passes over it")
         why_not = self._not_meant(entry)
         if why_not is not None:
             is_unclear, why = why_not
-            return [line.manual(why) if is_unclear else line.ignored(why)]
+            return line.manual(why) if is_unclear else line.ignored(why)
         passed_over = _passed_over(entry)
         if passed_over is not None:
-            return [line.ignored(passed_over)]
+            return line.ignored(passed_over)
         if entry.section in _BY_HAND:
-            return [line.manual(_BY_HAND[entry.section])]
+            return line.manual(_BY_HAND[entry.section])
         last = _last_word(entry)
         if last is not None:
-            return [line.manual(f"saptune would take {last[:80]} for the name, and nothing that is before it")]
+            return line.manual(f"saptune would take {last[:80]} for the name, and nothing that is before it")
         if entry.is_setting and not entry.value:
-            return [line.ignored("an empty value: saptune leaves it as it is")]
+            return line.ignored("an empty value: saptune leaves it as it is")
         convert = _CONVERTERS.get(entry.section)
         return convert(self, entry, line) if convert else [line.manual("saptune knows no such section")]
 
@@ -307,59 +307,59 @@ class _Judge:
                 return False
         return True
 
-    def sysctl(self, entry: NoteEntry, line: SourceLine) -> list[ImportedSetting]:
+    def sysctl(self, entry: NoteEntry, line: SourceLine) -> Found:
         value = " ".join(entry.value.split())
         sense = _SENSES.get(entry.operator, "exactly")
         if self._mode == "intent" and sense == "exactly" and is_growing(entry.key):
             sense = "at-least"
-        return [line.wanted(f"sysctl:{entry.key.replace('/', '.')}", value, sense=sense)]
+        return line.wanted(f"sysctl:{entry.key.replace('/', '.')}", value, sense=sense)
 
-    def sys(self, entry: NoteEntry, line: SourceLine) -> list[ImportedSetting]:
-        return [line.wanted(f"sysfs:/sys/{entry.key.replace('.', '/')}", entry.value)]
+    def sys(self, entry: NoteEntry, line: SourceLine) -> Found:
+        return line.wanted(f"sysfs:/sys/{entry.key.replace('.', '/')}", entry.value)
 
-    def vm(self, entry: NoteEntry, line: SourceLine) -> list[ImportedSetting]:
+    def vm(self, entry: NoteEntry, line: SourceLine) -> Found:
         if entry.key == "THP":
-            return [line.wanted("thp:enabled", entry.value)]
+            return line.wanted("thp:enabled", entry.value)
         if entry.key == "KSM":
-            return [line.wanted("sysfs:/sys/kernel/mm/ksm/run", entry.value)]
-        return [line.manual("saptune knows THP and KSM alone here")]
+            return line.wanted("sysfs:/sys/kernel/mm/ksm/run", entry.value)
+        return line.manual("saptune knows THP and KSM alone here")
 
-    def cpu(self, entry: NoteEntry, line: SourceLine) -> list[ImportedSetting]:
+    def cpu(self, entry: NoteEntry, line: SourceLine) -> Found:
         if entry.key == "governor":
-            return [line.wanted("cpufreq:*:governor", entry.value)]
+            return line.wanted("cpufreq:*:governor", entry.value)
         if entry.key == "energy_perf_bias":
             value = _BIAS.get(entry.value, entry.value)
-            return [line.wanted(f"sysfs:{_CPUS}/cpu*/power/energy_perf_bias", value)]
+            return line.wanted(f"sysfs:{_CPUS}/cpu*/power/energy_perf_bias", value)
         if entry.key == "force_latency":
             note = "saptune switches the deeper idle states off one by one; here the kernel is given the latency"
-            return [line.wanted("pm-qos:cpu_dma_latency", entry.value, note=note)]
-        return [line.manual("saptune knows governor, energy_perf_bias and force_latency alone here")]
+            return line.wanted("pm-qos:cpu_dma_latency", entry.value, note=note)
+        return line.manual("saptune knows governor, energy_perf_bias and force_latency alone here")
 
-    def grub(self, entry: NoteEntry, line: SourceLine) -> list[ImportedSetting]:
+    def grub(self, entry: NoteEntry, line: SourceLine) -> Found:
         value = entry.value if entry.is_setting else SET
-        return [line.wanted(f"cmdline:{entry.key}", value, note="saptune only checks it")]
+        return line.wanted(f"cmdline:{entry.key}", value, note="saptune only checks it")
 
-    def service(self, entry: NoteEntry, line: SourceLine) -> list[ImportedSetting]:
+    def service(self, entry: NoteEntry, line: SourceLine) -> Found:
         words = [word.strip() for word in entry.value.split(",")]
         known = [word for word in words if word in ("start", "stop", "enable", "disable")]
         if not known:
-            return [line.manual("it says neither start, stop, enable nor disable")]
+            return line.manual("it says neither start, stop, enable nor disable")
         # Of two that contradict each other saptune takes the first.
         value, sense = state_of(known[::-1])
         unit = entry.key if re.search(r"\.(service|socket|timer)$", entry.key) else f"{entry.key}.service"
-        return [line.wanted(f"unit:{unit}:state", value, sense=sense)]
+        return line.wanted(f"unit:{unit}:state", value, sense=sense)
 
-    def block(self, entry: NoteEntry, line: SourceLine) -> list[ImportedSetting]:
+    def block(self, entry: NoteEntry, line: SourceLine) -> Found:
         attribute = _BLOCK.get(entry.key)
         if attribute is None:
-            return [line.manual(f"saptune knows {', '.join(_BLOCK)} alone here")]
+            return line.manual(f"saptune knows {', '.join(_BLOCK)} alone here")
         is_bound = any(name in _DEVICE_TAGS for name, _ in entry.tags)
         try:
             names = self._block_devices(entry.tags)
         except UnsafePatternError as error:
-            return [line.manual(f"its tags: {error}")]
+            return line.manual(f"its tags: {error}")
         if is_bound and not names:
-            return [line.ignored("no block device of this host fits its tags")]
+            return line.ignored("no block device of this host fits its tags")
         if attribute == "scheduler":
             # For each device the first of the schedulers that it offers.
             wanted = [word.strip() for word in entry.value.split(",")]
@@ -372,7 +372,7 @@ class _Judge:
                 if first is not None:
                     chosen.setdefault(first, []).append(name)
             if not chosen:
-                return [line.ignored("no block device here offers one of its schedulers")]
+                return line.ignored("no block device here offers one of its schedulers")
             return [
                 one
                 for scheduler, devices in chosen.items()

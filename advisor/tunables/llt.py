@@ -60,8 +60,8 @@ class LltFlow(LltValue, frozen=True):
 
 
 class LltTimer(LltValue, frozen=True):
-    """``llt:timer.NAME`` — a Veritas LLT timer in hundredths of a second (lltconfig -T), kept with set-timer in llttab.
-    """
+    """``llt:timer.NAME`` — a Veritas LLT timer in hundredths of a second (lltconfig -T),
+    kept with set-timer in llttab."""
 
     option = "-T"
     word = "timer"

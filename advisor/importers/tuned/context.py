@@ -8,7 +8,7 @@ import msgspec
 
 from advisor.facts.tuned.variables import Variables
 from advisor.host import Host
-from advisor.importers.made import SourceLine
+from advisor.importers.made import Found, SourceLine
 from advisor.importers.records import Departure, ImportedSetting, Mode
 from advisor.importers.tuned.instances import PluginInstance
 
@@ -34,7 +34,7 @@ class Context(msgspec.Struct, frozen=True):
         return self.mode == "faithful"
 
 
-class Given(msgspec.Struct, frozen=True):
+class Given(Context, frozen=True, kw_only=True):
     """One setting: ``text`` is its value with variables and functions replaced."""
 
     line: SourceLine
@@ -42,9 +42,9 @@ class Given(msgspec.Struct, frozen=True):
     text: str
     instance: PluginInstance
 
-    def swallowed(self, context: Context, why: str, departs: Departure = "refused") -> ImportedSetting:
+    def swallowed(self, why: str, departs: Departure = "refused") -> ImportedSetting:
         """What TuneD passes over without failing: faithfully nothing happens, and a person looks at the intent."""
-        return self.line.ignored(why, departs) if context.is_faithful else self.line.manual(why, departs)
+        return self.line.ignored(why, departs) if self.is_faithful else self.line.manual(why, departs)
 
 
-Converter = Callable[[Context, Given], "list[ImportedSetting]"]
+Converter = Callable[[Given], Found]

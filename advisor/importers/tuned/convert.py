@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from advisor.facts.tuned.functions import AssertionFailedError
 from advisor.facts.tuned.ini import IniOption
@@ -12,7 +12,7 @@ from advisor.facts.tuned.reapplied import read_reapplied
 from advisor.host import Host
 from advisor.importers.aliases import without_rivals
 from advisor.importers.disjoint import last_wins, make_disjoint
-from advisor.importers.made import SourceLine
+from advisor.importers.made import Found, SourceLine, flatten_found
 from advisor.importers.records import ImportedSetting, Mode
 from advisor.importers.tuned.context import Context, Given
 from advisor.importers.tuned.instances import PluginInstance, make_instances
@@ -55,7 +55,7 @@ def convert_profile(
         for key, option in instance.unit.options.items():
             line = _source_line(instance.unit.name, key, option)
             found.extend(_repeated_lines(instance.unit.name, key, option))
-            found.extend(_convert_option(context, profile, instance, key, option, line))
+            found += flatten_found([_convert_option(context, profile, instance, key, option, line)])
     # What is for all devices first: what is for some of them was meant to hold there.
     ordered = (
         sorted(found, key=lambda one: one.for_each is not None and one.only is not None) if mode == "intent" else found
@@ -95,39 +95,40 @@ _NAMES = ("main", "variables")
 
 def _convert_option(
     context: Context, profile: TunedProfile, instance: PluginInstance, key: str, option: IniOption, line: SourceLine
-) -> Iterable[ImportedSetting]:
+) -> Found:
     if key == "priority":
-        return [line.ignored("it says when TuneD applies the section", sets_nothing=True)]
+        return line.ignored("it says when TuneD applies the section", sets_nothing=True)
     if profile.failed is not None and context.is_faithful:
-        return [line.ignored(f"TuneD refuses to load the profile on this host: {profile.failed}", "not-loaded")]
+        return line.ignored(f"TuneD refuses to load the profile on this host: {profile.failed}", "not-loaded")
     if instance.left_out is not None:
-        return [line.ignored(instance.left_out)]
+        return line.ignored(instance.left_out)
     if instance.unclear is not None:
-        return [line.manual(instance.unclear)]
+        return line.manual(instance.unclear)
     kind = instance.unit.type
     if instance.inert is not None:
         what = {"disk": "disk", "net": "link"}.get(kind, "CPU")
         why = f"the section [{instance.inert}] comes first and takes every {what}, so that this one gets none"
-        return [line.ignored(why, "inert")]
+        return line.ignored(why, "inert")
     since = known_since(kind, key)
     if context.version is not None and context.version < since and context.is_faithful:
         what = f"the option {key[:40]} of {kind}" if known_since(kind, "") < since else f"the plugin {kind}"
         why = f"TuneD {show_version(context.version)} does not know {what} yet, which is of {show_version(since)}"
-        return [line.ignored(why, "unknown")]
+        return line.ignored(why, "unknown")
     if kind in STEERED:
-        return [line.manual(STEERED[kind])]
+        return line.manual(STEERED[kind])
     if kind == "scheduler" and context.lacks_perf and context.is_faithful:
         why = "TuneD does not load its plugin scheduler on that host, as Python's module perf is missing"
-        return [line.ignored(why, "not-loaded")]
+        return line.ignored(why, "not-loaded")
     plugin = PLUGINS.get(kind)
     if plugin is None or not plugin.knows(key):
         what = f"the plugin {kind[:40]}" if plugin is None else f"the option {key[:40]} of {kind}"
         why = f"TuneD does not know {what}, says so in its log, and goes on"
-        return [line.ignored(why, "unknown") if context.is_faithful else line.manual(why, "unknown")]
+        return line.ignored(why, "unknown") if context.is_faithful else line.manual(why, "unknown")
     text, problem = _expand_option(context, option, line)
     if problem is not None:
-        return [problem]
-    return plugin.convert(context, Given(line, key, text, instance))
+        return problem
+    known = {name: getattr(context, name) for name in context.__struct_fields__}
+    return plugin.convert(Given(**known, line=line, key=key, text=text, instance=instance))
 
 
 def _expand_option(context: Context, option: IniOption, line: SourceLine) -> tuple[str, ImportedSetting | None]:

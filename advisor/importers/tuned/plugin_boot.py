@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 
 from advisor.facts.tuned.functions import AssertionFailedError
+from advisor.importers.made import Found
 from advisor.importers.records import ImportedSense, ImportedSetting
-from advisor.importers.tuned.context import Context, Given
+from advisor.importers.tuned.context import Given
 from advisor.importers.tuned.operators import parse_assignment
 from advisor.tunables.programs import refused_word
 
@@ -19,7 +20,7 @@ _INITRD = {
 }
 BOOTLOADER_OPTIONS = frozenset({"grub2_cfg_file", "skip_grub_config", *_INITRD})
 # TuneD's name of a knob → its name below /sys/kernel/debug/sched since Linux 5.13; a sysctl of its own name before.
-_KNOBS = {
+KNOBS = {
     **{
         f"sched_{name}": name
         for name in (
@@ -43,39 +44,39 @@ _MOVING = {
 _OWN = ("runtime", "perf_mmap_pages", "perf_process_fork")
 
 
-def convert_bootloader(context: Context, given: Given) -> list[ImportedSetting]:
-    skips = _skips_grub(context, given)
+def convert_bootloader(given: Given) -> Found:
+    skips = _skips_grub(given)
     if given.key in _INITRD:
         why = _INITRD[given.key]
         is_lost = skips and given.key.startswith("initrd_add_")
-        return [given.line.manual(f"{why}; skip_grub_config: TuneD does not name it to GRUB" if is_lost else why)]
+        return given.line.manual(f"{why}; skip_grub_config: TuneD does not name it to GRUB" if is_lost else why)
     if given.key == "skip_grub_config":
         if skips:
-            return [given.line.ignored("it says that TuneD leaves the configuration of the boot loader as it is")]
+            return given.line.ignored("it says that TuneD leaves the configuration of the boot loader as it is")
         why = "it is not true: TuneD changes the configuration of the boot loader, as without this line"
-        return [given.line.ignored(why)]
+        return given.line.ignored(why)
     if not given.key.startswith("cmdline"):
-        return [given.line.ignored("it says where TuneD finds GRUB's configuration")]
-    if context.is_faithful and skips is None:
-        return [given.line.manual("whether skip_grub_config keeps TuneD from it is unknown")]
+        return given.line.ignored("it says where TuneD finds GRUB's configuration")
+    if given.is_faithful and skips is None:
+        return given.line.manual("whether skip_grub_config keeps TuneD from it is unknown")
     operator, words = parse_cmdline(given.text)
-    if context.is_faithful and skips and words:
+    if given.is_faithful and skips and words:
         why = "skip_grub_config: TuneD changes no boot loader, and only checks that the words are there"
-        return [given.line.ignored(why, "other")]
+        return given.line.ignored(why, "other")
     if operator == "-":
-        return [given.line.manual(f"remove from the kernel's command line, if present: {' '.join(words)[:200]}")]
+        return given.line.manual(f"remove from the kernel's command line, if present: {' '.join(words)[:200]}")
     if not words:
-        return [given.line.ignored("it adds no words")]
+        return given.line.ignored("it adds no words")
     return [_word(given, word) for word in words]
 
 
-def _skips_grub(context: Context, given: Given) -> bool | None:
+def _skips_grub(given: Given) -> bool | None:
     """Whether the section keeps TuneD from changing the boot loader; None where that is unknown."""
     option = given.instance.unit.options.get("skip_grub_config")
     if option is None:
         return False
     try:
-        value = context.variables.expand(option.value or "")
+        value = given.variables.expand(option.value or "")
     except AssertionFailedError:
         return None
     # TuneD's words for true (its get_bool).
@@ -100,10 +101,10 @@ def _word(given: Given, word: str) -> ImportedSetting:
     return given.line.manual(f"add to the kernel's command line: {word[:200]}")
 
 
-def convert_modules(context: Context, given: Given) -> list[ImportedSetting]:
+def convert_modules(given: Given) -> Found:
     module = given.key
     # False only where the kernel's index of modules says that there is none.
-    host = context.host
+    host = given.host
     release = host.read("/proc/sys/kernel/osrelease")
     index = host.read(f"/lib/modules/{release}/modules.dep") if isinstance(release, str) else None
     if not isinstance(index, str) or host.is_dir(f"/sys/module/{module}"):
@@ -115,31 +116,21 @@ def convert_modules(context: Context, given: Given) -> list[ImportedSetting]:
         is_module = re.search(rf"(?m)^(?:\S*/)?{pattern}\.ko", listed) is not None
     if not is_module:
         why = f"this host's kernel has no module {module[:40]}, and TuneD passes over it"
-        return [given.line.ignored(why, "refused")]
+        return given.line.ignored(why, "refused")
     if not given.text:
         why = "a module without an option and without +r: TuneD neither loads it nor writes a line"
-        return [given.line.ignored(why)]
+        return given.line.ignored(why)
     options = re.sub(r"^\s*\+r\s*,?\s*", "", given.text)
     if not options.strip():
         note = "TuneD unloads it first, where nothing uses it, and loads it again"
-        return [given.line.wanted(f"module:{module}", "loaded", note=note)]
+        return given.line.wanted(f"module:{module}", "loaded", note=note)
     words = (word.partition("=") for word in options.split())
     return [given.line.wanted(f"module:{module}:{name}", value if equals else "1") for name, equals, value in words]
 
 
-def convert_systemd(context: Context, given: Given) -> list[ImportedSetting]:
-    why = f"CPUAffinity={given.text[:60]} in /etc/systemd/system.conf: every service on these CPUs from the next boot"
-    return [given.line.manual(why)]
-
-
-def convert_irqbalance(context: Context, given: Given) -> list[ImportedSetting]:
-    why = f"IRQBALANCE_BANNED_CPULIST={given.text[:60]} in irqbalance's configuration, where irqbalance runs"
-    return [given.line.manual(why)]
-
-
-def convert_service(context: Context, given: Given) -> list[ImportedSetting]:
+def convert_service(given: Given) -> Found:
     if not given.key.startswith("service.") or len(given.key) <= len("service."):
-        return [given.swallowed(context, "TuneD takes service.NAME alone here", "unknown")]
+        return given.swallowed("TuneD takes service.NAME alone here", "unknown")
     name = given.key.removeprefix("service.")
     unit = name if name.endswith(".service") else f"{name}.service"
     # A service's wanted state; words that are none are passed over by TuneD, one by one.
@@ -153,7 +144,7 @@ def convert_service(context: Context, given: Given) -> list[ImportedSetting]:
     if states:
         value, sense = state_of(states)
         found.append(given.line.wanted(f"unit:{unit}:state", value, sense=sense))
-    return found or [given.swallowed(context, "it says neither start, stop, enable nor disable", "unknown")]
+    return found or [given.swallowed("it says neither start, stop, enable nor disable", "unknown")]
 
 
 def state_of(words: list[str]) -> tuple[str, ImportedSense]:
@@ -171,38 +162,21 @@ def state_of(words: list[str]) -> tuple[str, ImportedSense]:
     return value, ("exactly" if at_boot else "keep", "exactly" if runs else "keep")
 
 
-def convert_scheduler(context: Context, given: Given) -> list[ImportedSetting]:
+def convert_scheduler(given: Given) -> Found:
     key = given.key
-    if key in _KNOBS:
-        name = _KNOBS[key]
+    if key in KNOBS:
+        name = KNOBS[key]
         written = parse_assignment(given.text)
         if not re.fullmatch(r"-?[0-9]{1,18}", written.value):
-            knob = given.swallowed(context, "it is no whole number")
+            knob = given.swallowed("it is no whole number")
         else:
             identities = (f"sched:{name}", f"sysctl:kernel.{given.key}")
             knob = given.line.wanted(identities, written.value, sense=written.sense)
-        return [knob]
+        return knob
     if key in _OWN:
-        return [given.line.ignored("it says how TuneD itself watches processes", "dynamic")]
+        return given.line.ignored("it says how TuneD itself watches processes", "dynamic")
     if key.startswith("group."):
-        return [given.line.manual("scheduling class, priority and CPUs of processes: systemd's CPUSchedulingPolicy=")]
+        return given.line.manual("scheduling class, priority and CPUs of processes: systemd's CPUSchedulingPolicy=")
     if key.startswith("cgroup"):
-        return [given.line.manual("it moves processes between control groups while it runs")]
-    return [given.line.manual(_MOVING.get(key, "it moves processes while it runs"))]
-
-
-def convert_mounts(context: Context, given: Given) -> list[ImportedSetting]:
-    why = "it turns write barriers off, which loses data at a power cut; ext4 and XFS have no such option any more"
-    return [given.line.manual(why)]
-
-
-def convert_script(context: Context, given: Given) -> list[ImportedSetting]:
-    scripts = given.text.split("\n")
-    many = "scripts" if len(scripts) > 1 else "a script"
-    return [
-        given.line.manual(f"{many} that TuneD runs as root, which is never executed here: {', '.join(scripts)[:300]}")
-    ]
-
-
-def convert_rtentsk(context: Context, given: Given) -> list[ImportedSetting]:
-    return [given.line.ignored("TuneD knows no option of it")]
+        return given.line.manual("it moves processes between control groups while it runs")
+    return given.line.manual(_MOVING.get(key, "it moves processes while it runs"))

@@ -6,8 +6,9 @@ import itertools
 import re
 
 from advisor.host import Host, Missing
+from advisor.importers.made import Found
 from advisor.importers.records import ImportedSetting
-from advisor.importers.tuned.context import Context, Given
+from advisor.importers.tuned.context import Given
 
 _CPUS = "/sys/devices/system/cpu"
 _STATES = f"{_CPUS}/cpu0/cpuidle"
@@ -22,65 +23,63 @@ OPTIONS = frozenset(
 )
 
 
-def convert_cpu(context: Context, given: Given) -> list[ImportedSetting]:
+def convert_cpu(given: Given) -> Found:
     key = given.key
     if key in _DYNAMIC:
-        return [given.line.ignored("it steers what TuneD does by itself while it runs", "dynamic")]
-    if key in _FIRST_ONLY and not given.instance.is_first and context.is_faithful:
-        return [given.line.ignored("TuneD takes this from the first section of the plugin alone", "inert")]
+        return given.line.ignored("it steers what TuneD does by itself while it runs", "dynamic")
+    if key in _FIRST_ONLY and not given.instance.is_first and given.is_faithful:
+        return given.line.ignored("TuneD takes this from the first section of the plugin alone", "inert")
     if given.instance.unit.devices != "*" and key not in _FIRST_ONLY:
-        return [given.line.manual("it is for some CPUs only, and our tunable is for all of them")]
+        return given.line.manual("it is for some CPUs only, and our tunable is for all of them")
     if key == "governor":
         if "" in _split_alternatives(given.text):
-            governor = given.swallowed(context, "one of its alternatives is empty, and TuneD then sets none")
+            governor = given.swallowed("one of its alternatives is empty, and TuneD then sets none")
         else:
-            governor = _first_offered(context, given, "scaling_available_governors", "governor")
-        return [governor]
+            governor = _first_offered(given, "scaling_available_governors", "governor")
+        return governor
     if key == "energy_performance_preference":
-        return [
-            _first_offered(context, given, "energy_performance_available_preferences", "energy_performance_preference")
-        ]
+        return _first_offered(given, "energy_performance_available_preferences", "energy_performance_preference")
     if key == "energy_perf_bias":
-        return [_bias(context, given)]
+        return _bias(given)
     if key == "force_latency":
-        return [_latency(context, given)]
+        return _latency(given)
     if key == "pm_qos_resume_latency_us":
         path = f"{_CPUS}/cpu*/power/pm_qos_resume_latency_us"
-        return [given.line.wanted((f"sysfs:{path}",), given.text)]
+        return given.line.wanted((f"sysfs:{path}",), given.text)
     if key in ("min_perf_pct", "max_perf_pct"):
-        return [given.line.wanted(f"intel_pstate:{key}", given.text)]
+        return given.line.wanted(f"intel_pstate:{key}", given.text)
     if key == "no_turbo":
-        return [_no_turbo(context, given)]
+        return _no_turbo(given)
     if key == "boost":
-        return [given.line.wanted(("cpufreq:boost", f"sysfs:{_CPUS}/cpufreq/boost"), given.text)]
-    return [given.line.manual("it belongs to one governor, and which of them runs is known only while it does")]
+        return given.line.wanted(("cpufreq:boost", f"sysfs:{_CPUS}/cpufreq/boost"), given.text)
+    return given.line.manual("it belongs to one governor, and which of them runs is known only while it does")
 
 
 def _split_alternatives(text: str) -> list[str]:
     return [word.strip() for word in text.split("|")]
 
 
-def _first_offered(context: Context, given: Given, file: str, attribute: str) -> ImportedSetting:
+def _first_offered(given: Given, file: str, attribute: str) -> ImportedSetting:
     """With all of its alternatives, of which a plan takes the first that the CPUs of its host offer."""
     wanted = _split_alternatives(given.text)
     # What CPU 0 offers; None where nothing says so.
-    text = context.host.read(f"{_CPUS}/cpu0/cpufreq/{file}")
+    text = given.host.read(f"{_CPUS}/cpu0/cpufreq/{file}")
     if isinstance(text, Missing):
-        text = context.host.read(f"{_CPUS}/cpufreq/policy0/{file}")
+        text = given.host.read(f"{_CPUS}/cpufreq/policy0/{file}")
     offered = None if isinstance(text, Missing) else text.split()
     if offered and not set(wanted) & set(offered):
-        return given.swallowed(context, f"these CPUs offer {', '.join(offered)}, and none of what is wanted")
+        return given.swallowed(f"these CPUs offer {', '.join(offered)}, and none of what is wanted")
     note = "this host shows no such setting of its CPUs: TuneD and a plan pass over it" if offered is None else ""
     return given.line.wanted(f"cpufreq:*:{attribute}", "|".join(wanted), note=note)
 
 
-def _bias(context: Context, given: Given) -> ImportedSetting:
-    known = _BIAS if _has_flag(context.host, "hwp_epp") else {**_OLD_BIAS, **_BIAS}
+def _bias(given: Given) -> ImportedSetting:
+    known = _BIAS if _has_flag(given.host, "hwp_epp") else {**_OLD_BIAS, **_BIAS}
     chosen = next(
         (word for word in _split_alternatives(given.text) if word in known or re.fullmatch(r"[0-9]{1,2}", word)), None
     )
     if chosen is None:
-        return given.swallowed(context, "none of its words is one of the kernel's for it")
+        return given.swallowed("none of its words is one of the kernel's for it")
     value = str(known.get(chosen, chosen))
     note = f"{chosen} is {value} in the kernel's file" if chosen != value else ""
     return given.line.wanted((f"sysfs:{_CPUS}/cpu*/power/energy_perf_bias",), value, note=note)
@@ -91,24 +90,24 @@ def _has_flag(host: Host, flag: str) -> bool:
     return isinstance(text, str) and re.search(rf"^flags\s*:.*\b{flag}\b", text, re.MULTILINE) is not None
 
 
-def _no_turbo(context: Context, given: Given) -> ImportedSetting:
+def _no_turbo(given: Given) -> ImportedSetting:
     word = given.text.strip().lower()
     if re.fullmatch(r"[01]", word):
         return given.line.wanted("intel_pstate:no_turbo", word)
     value = {"true": "1", "yes": "1", "y": "1", "false": "0", "no": "0", "n": "0"}.get(word)
     why = f"TuneD writes the word {given.text[:20]!r}, where intel_pstate takes a number, and passes over the error"
-    if context.is_faithful or value is None:
-        return given.swallowed(context, why)
+    if given.is_faithful or value is None:
+        return given.swallowed(why)
     return given.line.wanted("intel_pstate:no_turbo", value, note=why, departs="refused")
 
 
-def _latency(context: Context, given: Given) -> ImportedSetting:
-    latency, note = latency_of(given.text, context.host)
+def _latency(given: Given) -> ImportedSetting:
+    latency, note = latency_of(given.text, given.host)
     if note == "none":
         return given.line.ignored("none: TuneD sets no latency")
     if latency is None:
-        return given.swallowed(context, f"no latency follows from it here: {note}")
-    if context.is_faithful and _breaks_off(given.text, context.host):
+        return given.swallowed(f"no latency follows from it here: {note}")
+    if given.is_faithful and _breaks_off(given.text, given.host):
         why = f"these CPUs show no idle states: TuneD breaks off where it looks for the name of one, and sets no {note}"
         return given.line.ignored(why, "refused")
     return given.line.wanted("pm-qos:cpu_dma_latency", str(latency), note=note)

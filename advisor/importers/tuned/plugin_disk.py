@@ -7,8 +7,9 @@ import re
 from advisor.facts.disks import kind_of
 from advisor.host import Host
 from advisor.host.patterns import lazy_regex
+from advisor.importers.made import Found
 from advisor.importers.records import ImportedSetting
-from advisor.importers.tuned.context import Context, Given
+from advisor.importers.tuned.context import Given
 from advisor.importers.tuned.devices import is_array, is_no_disk, is_tuned_disk
 from advisor.importers.tuned.instances import rules_of
 from advisor.importers.tuned.operators import can_compare, parse_assignment
@@ -19,42 +20,40 @@ _ARRAYS = lazy_regex(r"(md|dm)")
 _DISKS = lazy_regex(r"(sd|hd|vd|xvd|nvme|mmcblk|dasd|pmem|loop|zram|nbd|rbd|sr|fd)")
 
 
-def convert_disk(context: Context, given: Given) -> list[ImportedSetting]:
+def convert_disk(given: Given) -> Found:
     key = given.key
     if key == "dynamic":
         is_on = given.text.strip().lower() in ("true", "1")
         why = "it says whether TuneD puts idle disks to sleep by itself"
-        return [given.line.ignored(why, "dynamic" if is_on else None, sets_nothing=not is_on)]
+        return given.line.ignored(why, "dynamic" if is_on else None, sets_nothing=not is_on)
     if key in ("apm", "spindown"):
-        return [given.line.manual(f"a disk's own power management: hdparm -{'B' if key == 'apm' else 'S'} per disk")]
+        return given.line.manual(f"a disk's own power management: hdparm -{'B' if key == 'apm' else 'S'} per disk")
     if key == "scheduler_quantum":
-        return [given.line.ignored("it belongs to the scheduler CFQ, which Linux has not had since 5.0", "unknown")]
+        return given.line.ignored("it belongs to the scheduler CFQ, which Linux has not had since 5.0", "unknown")
     if key == "readahead":
         text = given.text.strip()
         written = parse_assignment(text)
         kilobytes = parse_readahead(written.value)
-        if context.is_faithful and not can_compare(text, "128"):
-            return [
-                given.line.ignored(
-                    f"TuneD takes {text[:40]!r} for no number, as an operator and a unit do not go together, and sets "
-                    "nothing",
-                    "refused",
-                )
-            ]
+        if given.is_faithful and not can_compare(text, "128"):
+            return given.line.ignored(
+                f"TuneD takes {text[:40]!r} for no number, as an operator and a unit do not go together, and sets "
+                "nothing",
+                "refused",
+            )
         if kilobytes is None:
-            return [given.swallowed(context, "it is no number of KiB, or of sectors as in 8192 s")]
-        return _on_devices(context, given, "read_ahead_kb", str(kilobytes), sense=written.sense)
+            return given.swallowed("it is no number of KiB, or of sectors as in 8192 s")
+        return _on_devices(given, "read_ahead_kb", str(kilobytes), sense=written.sense)
     if key == "readahead_multiply":
         if not re.fullmatch(r"[1-9]\d{0,3}(\.0+)?", given.text.strip(), re.ASCII):
-            return [given.line.manual("our profiles multiply by whole numbers only")]
+            return given.line.manual("our profiles multiply by whole numbers only")
         factor = int(given.text.strip().partition(".")[0])
-        return _on_devices(context, given, "read_ahead_kb", "", multiply=factor)
+        return _on_devices(given, "read_ahead_kb", "", multiply=factor)
     wanted = given.text.strip()
     devices = given.instance.devices or ()
-    lacking = tuple(name for name in devices if not _takes_scheduler(context.host, name, wanted))
+    lacking = tuple(name for name in devices if not _takes_scheduler(given.host, name, wanted))
     if devices and lacking == devices:
-        return [given.swallowed(context, f"no device here takes the scheduler {wanted[:40]}")]
-    return _on_devices(context, given, "scheduler", wanted, without=lacking)
+        return given.swallowed(f"no device here takes the scheduler {wanted[:40]}")
+    return _on_devices(given, "scheduler", wanted, without=lacking)
 
 
 def parse_readahead(text: str) -> int | None:
@@ -76,7 +75,6 @@ def _takes_scheduler(host: Host, name: str, scheduler: str) -> bool:
 
 
 def _on_devices(
-    context: Context,
     given: Given,
     attribute: str,
     value: str,
@@ -89,14 +87,12 @@ def _on_devices(
     rules = rules_of(given.instance.unit)
     patterns = rules.patterns
     names = tuple(
-        name for name in given.instance.devices or () if name not in without and not is_no_disk(context.host, name)
+        name for name in given.instance.devices or () if name not in without and not is_no_disk(given.host, name)
     )
-    is_exact = patterns is None or given.instance.is_shared or bool(without) or _has_others(context)
+    is_exact = patterns is None or given.instance.is_shared or bool(without) or _has_others(given)
     if is_exact and not names:
-        why = (
-            "no device of this host is left for it" if rules.match(_all_disks(context.host)) else "no device here fits"
-        )
-        return [given.line.ignored(why, "inert" if context.is_faithful else None)]
+        why = "no device of this host is left for it" if rules.match(_all_disks(given.host)) else "no device here fits"
+        return [given.line.ignored(why, "inert" if given.is_faithful else None)]
     kinds: tuple[tuple[ForEach, str, re.Pattern[str]], ...] = (
         ("disks", "{disk}", _ARRAYS),
         ("arrays", "{array}", _DISKS),
@@ -125,10 +121,10 @@ def _all_disks(host: Host) -> tuple[str, ...]:
     return host.names("/sys/block")
 
 
-def _has_others(context: Context) -> bool:
+def _has_others(given: Given) -> bool:
     """Whether a disk of this host is none that TuneD uses: removable, or an NVMe disk of several paths."""
-    names = _all_disks(context.host)
-    return context.is_faithful and any(
-        kind_of(name) in ("scsi", "nvme", "virtio", "xen", "mmc") and not is_tuned_disk(context.host, name)
+    names = _all_disks(given.host)
+    return given.is_faithful and any(
+        kind_of(name) in ("scsi", "nvme", "virtio", "xen", "mmc") and not is_tuned_disk(given.host, name)
         for name in names
     )

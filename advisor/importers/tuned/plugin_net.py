@@ -8,8 +8,9 @@ from collections.abc import Collection, Mapping
 from advisor.facts.writers.commands import FEATURES
 from advisor.host import Missing
 from advisor.host.patterns import lazy_regex
+from advisor.importers.made import Found, flatten_found
 from advisor.importers.records import ImportedSetting
-from advisor.importers.tuned.context import Context, Given
+from advisor.importers.tuned.context import Given
 from advisor.importers.tuned.instances import rules_of
 from advisor.importers.tuned.operators import can_compare, parse_assignment
 from advisor.profiles.profile import FieldSense, Only
@@ -33,30 +34,30 @@ _NUMBER = lazy_regex(r"\d{1,9}", re.ASCII)
 OPTIONS = frozenset({"dynamic", "wake_on_lan", "nf_conntrack_hashsize", "features", "txqueuelen", "mtu", *_GROUPS})
 
 
-def convert_net(context: Context, given: Given) -> list[ImportedSetting]:
+def convert_net(given: Given) -> Found:
     key = given.key
     if key == "dynamic":
         is_on = given.text.strip().lower() in ("true", "1")
         why = "it says whether TuneD slows idle links down by itself"
-        return [given.line.ignored(why, "dynamic" if is_on else None, sets_nothing=not is_on)]
+        return given.line.ignored(why, "dynamic" if is_on else None, sets_nothing=not is_on)
     if key == "nf_conntrack_hashsize":
-        return [_hash_size(context, given)]
+        return _hash_size(given)
     if key == "wake_on_lan":
-        return [given.line.manual("waking a host over the network: ethtool -s LINK wol, per link")]
+        return given.line.manual("waking a host over the network: ethtool -s LINK wol, per link")
     if key in ("txqueuelen", "mtu"):
-        return [_number_setting(context, given, key)]
+        return _number_setting(given, key)
     pairs = parse_link_parameters(given.text)
     if pairs is None:
-        return [given.swallowed(context, "its names and values do not come in pairs, and TuneD sets none of them")]
+        return given.swallowed("its names and values do not come in pairs, and TuneD sets none of them")
     if key == "features":
-        return [one for name, value in pairs.items() for one in _feature_settings(context, given, name, value)]
+        return flatten_found(_feature_settings(given, name, value) for name, value in pairs.items())
     known, word = _GROUPS[key]
     unknown = sorted(pairs.keys() - known)
     if unknown:
         why = f"TuneD does not know {', '.join(unknown)[:80]} of {key}, and then sets none of the line"
-        return [given.swallowed(context, why, "unknown")]
+        return given.swallowed(why, "unknown")
     # All pairs of a line, which TuneD gives to a link in one command: what a link takes otherwise is its own.
-    taken = {link: _as_taken(context, link, key, pairs) for link in given.instance.devices or ()}
+    taken = {link: _as_taken(given, link, key, pairs) for link in given.instance.devices or ()}
     others = {link: made for link, made in taken.items() if made != pairs}
     found = [
         one
@@ -65,7 +66,7 @@ def convert_net(context: Context, given: Given) -> list[ImportedSetting]:
     ]
     for link, made in others.items():
         if isinstance(made, str):
-            found.append(given.swallowed(context, f"{link}: {made}"))
+            found.append(given.swallowed(f"{link}: {made}"))
             continue
         only = Only(names=(link,))
         note = f"{link} has no {' or '.join(pairs)} channels, and TuneD then takes the other kind"
@@ -91,10 +92,10 @@ def _on_rest(given: Given, attribute: str, value: str, others: Collection[str]) 
     return [given.line.wanted(f"link:{{link}}:{attribute}", value, for_each="links", only=only)] if names else []
 
 
-def _as_taken(context: Context, link: str, key: str, pairs: Mapping[str, str]) -> Mapping[str, str] | str:
+def _as_taken(given: Given, link: str, key: str, pairs: Mapping[str, str]) -> Mapping[str, str] | str:
     """What TuneD makes of a line on one link, or why it comes to nothing there."""
     group = {"ring": "rings", "channels": "channels"}.get(key)
-    answer = context.host.ethtool(link, group) if group else None
+    answer = given.host.ethtool(link, group) if group else None
     if answer is None or isinstance(answer, Missing) or not all(map(_NUMBER.fullmatch, pairs.values())):
         return pairs
     if key == "channels" and answer.get(next(iter(pairs))) == 0:
@@ -106,39 +107,39 @@ def _as_taken(context: Context, link: str, key: str, pairs: Mapping[str, str]) -
             return "it has no such channels, and TuneD breaks off there"
         return {"combined": str(max(int(values[0]), int(values[1])))}
     # Of a single value the plan says so itself.
-    if not context.is_faithful or len(pairs) == 1:
+    if not given.is_faithful or len(pairs) == 1:
         return pairs
     limits = ((name, value, answer.get(f"{name.replace('-', '_')}_max")) for name, value in pairs.items())
     refused = [f"{name} at most {most}" for name, value, most in limits if isinstance(most, int) and int(value) > most]
     return f"its driver takes {' and '.join(refused)}, and refuses the line as a whole" if refused else pairs
 
 
-def _feature_settings(context: Context, given: Given, name: str, value: str) -> list[ImportedSetting]:
+def _feature_settings(given: Given, name: str, value: str) -> Found:
     if value.lower() not in ("on", "off"):
-        return [given.swallowed(context, f"{name[:40]} is to be {value[:40]!r}, which is neither on nor off")]
+        return given.swallowed(f"{name[:40]} is to be {value[:40]!r}, which is neither on nor off")
     if name == "tx":
-        return [given.line.manual("tx stands for several checksum offloads, of which a driver has some")]
+        return given.line.manual("tx stands for several checksum offloads, of which a driver has some")
     names = FEATURES.get(name, (name,))
     return [_on_links(given, f"feature.{one}", value.lower()) for one in names]
 
 
-def _number_setting(context: Context, given: Given, key: str) -> ImportedSetting:
+def _number_setting(given: Given, key: str) -> ImportedSetting:
     text = given.text.strip()
     written = parse_assignment(text)
-    if context.is_faithful and not can_compare(text, "1"):
+    if given.is_faithful and not can_compare(text, "1"):
         return given.line.ignored(f"TuneD takes {text[:40]!r} for no number and sets nothing", "refused")
     if not re.fullmatch(r"[0-9]{1,9}", written.value):
-        return given.swallowed(context, "it is no whole number")
+        return given.swallowed("it is no whole number")
     return _on_links(given, key, written.value, written.sense)
 
 
-def _hash_size(context: Context, given: Given) -> ImportedSetting:
+def _hash_size(given: Given) -> ImportedSetting:
     text = given.text.strip()
     if not re.fullmatch(r"[0-9]{1,12}", text):
-        return given.swallowed(context, "it is no whole number")
-    note = "the module nf_conntrack must be there" if not context.host.is_dir("/sys/module/nf_conntrack") else ""
+        return given.swallowed("it is no whole number")
+    note = "the module nf_conntrack must be there" if not given.host.is_dir("/sys/module/nf_conntrack") else ""
     path = "/sys/module/nf_conntrack/parameters/hashsize"
-    sense: FieldSense = "exactly" if context.is_faithful else "at-least"
+    sense: FieldSense = "exactly" if given.is_faithful else "at-least"
     return given.line.wanted((f"sysfs:{path}", "module:nf_conntrack:hashsize"), text, sense=sense, note=note)
 
 

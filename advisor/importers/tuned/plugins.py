@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from advisor.importers.records import ImportedSetting
 from advisor.importers.tuned import plugin_boot, plugin_cpu, plugin_disk, plugin_files, plugin_net
-from advisor.importers.tuned.context import Converter
+from advisor.importers.tuned.context import Converter, Given
 from advisor.importers.tuned.plugin_sysctl import convert_sysctl
 
 
@@ -21,15 +22,20 @@ class Plugin(NamedTuple):
         return self.options is None or option in self.options or self.also(option)
 
 
+def _convert_script(given: Given) -> ImportedSetting:
+    scripts = given.text.split("\n")
+    many = "scripts" if len(scripts) > 1 else "a script"
+    return given.line.manual(
+        f"{many} that TuneD runs as root, which is never executed here: {', '.join(scripts)[:300]}"
+    )
+
+
 _SCHEDULER = frozenset(
     {
         *("isolated_cores", "cgroup_mount_point", "cgroup_mount_point_init", "cgroup_groups_init"),
         *("cgroup_for_isolated_cores", "cgroup_ps_blacklist", "ps_whitelist", "ps_blacklist", "irq_process"),
         *("kthread_process", "default_irq_smp_affinity", "perf_mmap_pages", "perf_process_fork", "runtime"),
-        *("sched_min_granularity_ns", "sched_latency_ns", "sched_wakeup_granularity_ns", "sched_tunable_scaling"),
-        *("sched_migration_cost_ns", "sched_nr_migrate", "sched_base_slice_ns"),
-        *("numa_balancing_scan_delay_ms", "numa_balancing_scan_period_min_ms"),
-        *("numa_balancing_scan_period_max_ms", "numa_balancing_scan_size_mb"),
+        *plugin_boot.KNOBS,
     }
 )
 PLUGINS = {
@@ -48,12 +54,27 @@ PLUGINS = {
         plugin_boot.convert_bootloader, plugin_boot.BOOTLOADER_OPTIONS, lambda key: key.startswith("cmdline")
     ),
     "modules": Plugin(plugin_boot.convert_modules),
-    "systemd": Plugin(plugin_boot.convert_systemd, frozenset({"cpu_affinity"})),
+    "systemd": Plugin(
+        lambda given: given.line.manual(
+            f"CPUAffinity={given.text[:60]} in /etc/systemd/system.conf: every service on these CPUs from the next boot"
+        ),
+        frozenset({"cpu_affinity"}),
+    ),
     "service": Plugin(plugin_boot.convert_service),
-    "irqbalance": Plugin(plugin_boot.convert_irqbalance, frozenset({"banned_cpus"})),
-    "mounts": Plugin(plugin_boot.convert_mounts, frozenset({"disable_barriers"})),
-    "script": Plugin(plugin_boot.convert_script, frozenset({"script"})),
-    "rtentsk": Plugin(plugin_boot.convert_rtentsk, frozenset()),
+    "irqbalance": Plugin(
+        lambda given: given.line.manual(
+            f"IRQBALANCE_BANNED_CPULIST={given.text[:60]} in irqbalance's configuration, where irqbalance runs"
+        ),
+        frozenset({"banned_cpus"}),
+    ),
+    "mounts": Plugin(
+        lambda given: given.line.manual(
+            "it turns write barriers off, which loses data at a power cut; ext4 and XFS have no such option any more"
+        ),
+        frozenset({"disable_barriers"}),
+    ),
+    "script": Plugin(_convert_script, frozenset({"script"})),
+    "rtentsk": Plugin(lambda given: given.line.ignored("TuneD knows no option of it"), frozenset()),
     "selinux": Plugin(plugin_files.convert_selinux, frozenset({"avc_cache_threshold"})),
     "scsi_host": Plugin(plugin_files.convert_scsi_host, frozenset({"alpm"})),
     "audio": Plugin(plugin_files.convert_audio, frozenset({"timeout", "reset_controller"})),
