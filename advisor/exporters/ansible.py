@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from advisor.exporters.files import own_file, reload_commands
-from advisor.exporters.settings import Bundle, Exported, SkippedSetting
+from advisor.exporters.settings import Bundle, Exported
 from advisor.exporters.terms import elsewhere_words, file_head, identity_words, left_out_words, not_kept, not_kept_words
 from advisor.exporters.yaml_text import dump_yaml
 from advisor.shell.rollback_script import MOST_IF_SET, settings_script
@@ -17,8 +17,8 @@ _NOBODY = "host-unknown"
 def make_role(wanted: Exported) -> Bundle:
     """A role ``NAME`` and a playbook that uses it; check mode reports what would change and changes nothing."""
     unkept = [(one, why) for one in wanted.settings if (why := not_kept(one))]
-    left = (*(SkippedSetting(one.tunable, one.value, why) for one, why in unkept if not one.steps), *wanted.left_out)
-    for_now = tuple(SkippedSetting(one.tunable, one.value, why) for one, why in unkept if one.steps)
+    left = (*(one.skip(why) for one, why in unkept if not one.steps), *wanted.left_out)
+    for_now = tuple(one.skip(why) for one, why in unkept if one.steps)
     kept = (one for one in wanted.settings if own_file(one))
     top = file_head(wanted, *identity_words(wanted)) + elsewhere_words(
         wanted, kept, where="in the files (live values are compared first)"

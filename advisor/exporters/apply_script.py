@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from advisor.errors import RefusedError
-from advisor.host import Host, Missing, Probe, ReadCommand, ReadEthtool, RunCommand, SetEthtool, SetMtu, SetQdisc, Step
+from advisor.host import Host, Probe, ReadCommand, ReadEthtool, RunCommand, SetEthtool, SetMtu, SetQdisc, Step
 from advisor.planner import plan_profiles
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.shell.rollback_script import KIND, forms_context, quote_data, rollback_data, rollback_records, script_text
@@ -59,8 +59,8 @@ def script_for_profiles(
     """The script that applies profiles to ``host``, as `plan_profiles` plans them there now. Raises as that does, and
     as `transaction_script`."""
     plan = plan_profiles(host, names, settings, runtime_only=runtime_only)
-    name = host.read("/proc/sys/kernel/hostname")
-    return transaction_script(plan, machine_id=plan.machine_id, hostname=None if isinstance(name, Missing) else name)
+    hostname = host.read_text("/proc/sys/kernel/hostname")
+    return transaction_script(plan, machine_id=plan.machine_id, hostname=hostname)
 
 
 def _script_context(plan: Plan, machine_id: str, hostname: str) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.exporters.files import reload_commands, taken_up
-from advisor.exporters.settings import Bundle, Exported, SkippedSetting
+from advisor.exporters.settings import Bundle, Exported
 from advisor.exporters.terms import elsewhere_words, file_head, identity_words, left_out_words, not_kept, not_kept_words
 from advisor.exporters.yaml_text import dump_yaml
 from advisor.tunables import FileEdit
@@ -11,13 +11,9 @@ from advisor.tunables import FileEdit
 
 def user_data(wanted: Exported) -> Bundle:
     """``user-data.yaml``, for the instance's user data or a file of /etc/cloud/cloud.cfg.d."""
-    left = [
-        SkippedSetting(one.tunable, one.value, why)
-        for one in wanted.settings
-        if not one.steps and (why := not_kept(one))
-    ]
+    left = [one.skip(why) for one in wanted.settings if not one.steps and (why := not_kept(one))]
     for_now = tuple(
-        SkippedSetting(one.tunable, one.value, f"set at the first start alone: {why}")
+        one.skip(f"set at the first start alone: {why}")
         for one in wanted.settings
         if one.steps and (why := not_kept(one))
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.exporters.settings import Bundle, Exported, ExportedSetting, SkippedSetting, is_own
+from advisor.exporters.settings import Bundle, Exported, ExportedSetting, is_own
 from advisor.exporters.terms import elsewhere_words, file_head, not_kept
 from advisor.host import RunCommand
 from advisor.shell.rollback_script import hand_command
@@ -17,7 +17,7 @@ _TMPFILES = "/etc/tmpfiles.d/"
 def make_tree(wanted: Exported) -> Bundle:
     """The files that keep each value, below the directory that they are copied from."""
     left = tuple(
-        SkippedSetting(one.tunable, one.value, not_kept(one) or "no file keeps it: the command that sets it does")
+        one.skip(not_kept(one) or "no file keeps it: the command that sets it does")
         for one in wanted.settings
         if own_file(one) is None
     )

@@ -4,7 +4,7 @@ NetworkManager, and makes it apply them: without a break for an MTU, by activati
 from __future__ import annotations
 
 from advisor.exporters.ethtool_words import GROUPS, RENAMED, SWITCHES, why_unsaid
-from advisor.exporters.settings import Bundle, Exported, ExportedSetting, SkippedSetting
+from advisor.exporters.settings import Bundle, Exported, ExportedSetting
 from advisor.exporters.terms import elsewhere_words, file_head, left_out_words, reason_lines
 from advisor.shell.quote import shell_quote
 
@@ -18,7 +18,7 @@ def make_nmcli_script(wanted: Exported) -> Bundle:
         if why is None and _nmcli_property(setting) is None:
             why = "NetworkManager has no word for it"
         if why:
-            left.append(SkippedSetting(setting.tunable, setting.value, why))
+            left.append(setting.skip(why))
             continue
         links.setdefault(setting.device, []).append(setting)
     every = (*left, *wanted.left_out)

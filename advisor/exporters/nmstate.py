@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.exporters.ethtool_words import GROUPS, why_unsaid
-from advisor.exporters.settings import Bundle, Exported, ExportedSetting, SkippedSetting
+from advisor.exporters.settings import Bundle, Exported, ExportedSetting
 from advisor.exporters.terms import elsewhere_words, file_head, left_out_words
 from advisor.exporters.yaml_text import dump_yaml
 from advisor.host.numbers import is_count
@@ -21,7 +21,7 @@ def make_state(wanted: Exported) -> Bundle:
     for setting in wanted.settings:
         why = _why_unsaid(setting, wanted)
         if why:
-            left.append(SkippedSetting(setting.tunable, setting.value, why))
+            left.append(setting.skip(why))
             continue
         _, link, key = setting.tunable.split(":")
         found = links.setdefault(link, {"name": link})

@@ -69,6 +69,10 @@ class ExportedSetting(msgspec.Struct, frozen=True):
         kind, _, key = self.tunable.partition(":")
         return self.sense == "at-most" and kind == "sysctl" and twin_of(key) is not None
 
+    def skip(self, why: str) -> SkippedSetting:
+        """The setting as one that a form does not carry."""
+        return SkippedSetting(self.tunable, self.value, why)
+
     @property
     def commands(self) -> tuple[str, ...]:
         """What sets it, as shell."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from advisor.exporters.settings import Bundle, Exported, ExportedSetting, SkippedSetting
+from advisor.exporters.settings import Bundle, Exported, ExportedSetting
 from advisor.exporters.terms import elsewhere_words, file_head, left_out_words, reason_lines
 from advisor.exporters.tuned_links import option_of
 from advisor.host import WriteFile
@@ -35,7 +35,7 @@ def make_tuned_profile(wanted: Exported) -> Bundle:
     for setting in wanted.settings:
         placed = _place_setting(setting, wanted)
         if isinstance(placed, str):
-            left.append(SkippedSetting(setting.tunable, setting.value, placed))
+            left.append(setting.skip(placed))
             continue
         section, first, line = placed
         if not line.partition("=")[2].startswith(tuple(_OPERATORS.values())):

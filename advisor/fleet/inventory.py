@@ -339,6 +339,17 @@ def find_duplicates(found: Iterable[InventoryHost]) -> tuple[tuple[str, ...], ..
     return tuple(tuple(names) for names in places.values() if len(names) > 1)
 
 
+def named_hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
+    """The hosts of an inventory, each once. Raises RefusedError where two names lead to one host: it would be changed
+    twice at a time."""
+    found = read_hosts(inventory)
+    for names in find_duplicates(found):
+        raise RefusedError(
+            f"{', '.join(names)} are one host: the same address and port", hint="leave all but one out, by --limit"
+        )
+    return found
+
+
 def _run_inventory(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(

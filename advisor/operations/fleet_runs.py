@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from advisor.fleet import FORKS
-from advisor.fleet.inventory import Access, Inventory
+from advisor.fleet.inventory import Access, Inventory, named_hosts
 from advisor.fleet.runs import changes
 from advisor.fleet.runs import status as standing
 from advisor.fleet.runs.changes import RunResult, Wish
@@ -48,7 +48,7 @@ def make_wish(
     an inventory that cannot be read,
     RefusedError for two names of one host.
     """
-    known = [host.name for host in changes.named_hosts(inventory)] if canary else []
+    known = [host.name for host in named_hosts(inventory)] if canary else []
     shape = WaveShape(canary_of(canary, known), batch_of(batch), failover)
     proof = None if prove is None else (*_place_words(prove, prove_options), *prove_options)
     options = Options(confirm_within, gate_command, rollback_all, proof)

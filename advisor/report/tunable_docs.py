@@ -18,7 +18,6 @@ from advisor.tunables.edit_forms import line_setting
 from advisor.tunables.kind import Namespace, kind_words, own_docstring, plain_text
 from advisor.tunables.link import EXAMPLE_ADDRESS
 from advisor.tunables.llt import LLTTAB
-from advisor.tunables.network_forms import network_line
 
 BELONGS_TO: Mapping[Namespace | None, str] = {
     None: "the host: a container cannot set it",
@@ -150,7 +149,11 @@ def _edit_line(edit: FileEdit) -> str:
         case "multipath":
             section, _, key = edit.key.rpartition("/")
             return f"{section} {{ {key} {edit.value} }}"
-        case "shell" | "interfaces" | "netplan":
-            return network_line(edit.form, edit.key, edit.value)
+        case "shell":
+            return f"{edit.key}={edit.value}"
+        case "interfaces":
+            return f"iface {edit.key.partition(' ')[0]}: mtu {edit.value}"
+        case "netplan":
+            return f"network: {{{edit.key.replace('/', ': {')}: {{mtu: {edit.value}}}}}}}"
         case _:
             return line_setting(edit.form, edit.key, edit.value).line.replace("\n", "; ")

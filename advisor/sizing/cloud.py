@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from advisor.limits.machines import AZURE_TABLE, EC2_TABLE, NEWER_KINDS, Machine
 from advisor.sizing.demand import Demand
-from advisor.sizing.records import Choice, Cloud, Short, SizedPart, VolumePurchase
+from advisor.sizing.records import Choice, Cloud, Short, VolumePurchase, size_part
 from advisor.sizing.volumes import PREMIUM, carried
 
 Rank = Callable[[Choice], tuple[object, ...]]
@@ -58,8 +58,8 @@ def _make_choice(machine: Machine, volumes: tuple[VolumePurchase, ...], demand: 
     if mb_s < (demand.mb_s or 0) - 1e-6 or iops < (demand.iops or 0) - 1e-6:
         return None
     parts = (
-        _sized_part(machine.name, limits.mb_per_s, limits.iops, demand, limits.source),
-        _sized_part(words_of(volumes), mb_s, iops, demand, volumes[0].source),
+        size_part(machine.name, limits.mb_per_s, limits.iops, demand, limits.source),
+        size_part(words_of(volumes), mb_s, iops, demand, volumes[0].source),
     )
     most_mb, most_iops = min(mb_s, limits.mb_per_s or mb_s), min(iops, limits.iops or iops)
     # Of equals the outer one binds: it is what cannot be bought by the volume.
@@ -100,12 +100,6 @@ def _list_unknown(machine: Machine, demand: Demand) -> Iterator[str]:
 def words_of(volumes: Sequence[VolumePurchase]) -> str:
     """``4 × gp3``."""
     return " + ".join(f"{one.count} × {one.kind}" for one in volumes)
-
-
-def _sized_part(what: str, mb_s: float | None, iops: float | None, demand: Demand, source: str) -> SizedPart:
-    pairs = ((demand.mb_s, mb_s), (demand.iops, iops))
-    left = min((max(0.0, 1 - asked / has) for asked, has in pairs if asked and has), default=1.0)
-    return SizedPart(what, mb_s, iops, left, source)
 
 
 def shortfalls(cloud: Cloud, machines: Sequence[Machine], demand: Demand) -> Iterator[Short]:

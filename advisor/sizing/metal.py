@@ -20,7 +20,8 @@ from advisor.limits.observed import mixed
 from advisor.limits.raid import combined
 from advisor.limits.records import Measure, Rate
 from advisor.sizing.demand import Demand
-from advisor.sizing.records import Choice, Excluded, Links, Short, SizedPart, VolumePurchase
+from advisor.sizing.records import Choice, Excluded, Links, Short, SizedPart, VolumePurchase, size_part
+from advisor.sizing.volumes import finite_value
 
 MOST_DRIVES = 128
 MOST_LINKS = 16
@@ -157,11 +158,7 @@ def _combine_demand(array: Figures, measure: Measure, demand: Demand) -> float |
     if measure == "mb_per_s" and demand.mb_s:
         writes = (demand.write_mb_s or 0) / demand.mb_s
     values = (array.read_mb_per_s, array.write_mb_per_s, array.read_iops, array.write_iops)
-    return mixed(Rate(*(_finite_value(value) for value in values)), measure, 1 - writes, duplex=False)
-
-
-def _finite_value(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return mixed(Rate(*(finite_value(value) for value in values)), measure, 1 - writes, duplex=False)
 
 
 def _make_choice(drive: Drive, level: str, each: int, links: Links, demand: Demand, servers: int) -> Choice:
@@ -170,14 +167,14 @@ def _make_choice(drive: Drive, level: str, each: int, links: Links, demand: Dema
     count, links = each * servers, msgspec.structs.replace(links, count=links.count * servers)
     layout = level if servers == 1 else f"{level} of {each} in each of {servers} servers"
     name = f"{count} × {drive.name} in {layout}"
-    media = SizedPart(name, mb_s, iops, _left_of(demand, mb_s, iops), drive.source)
+    media = size_part(name, mb_s, iops, demand, drive.source)
     total = links.count * links.mb_s
     asked = max(demand.read_mb_s or 0, demand.write_mb_s or 0)
     parts = (SizedPart(f"{links.count} × {links.kind}", total, None, 1 - asked / total, links.source), media)
     binds = min(parts, key=lambda one: round(one.headroom, 6))
     reads = _part_of(demand.read_mb_s, demand.mb_s, mb_s, total)
     writes = _part_of(demand.write_mb_s, demand.mb_s, mb_s, total)
-    unusable = max(0.0, 1 - total / _finite_value(array.read_mb_per_s)) if _finite_value(array.read_mb_per_s) else 0.0  # type: ignore[operator]
+    unusable = max(0.0, 1 - total / finite_value(array.read_mb_per_s)) if finite_value(array.read_mb_per_s) else 0.0  # type: ignore[operator]
     unknown = [] if demand.latency_ms is None else [f"latency of {drive.name}"]
     return Choice(
         cloud="metal",
@@ -190,8 +187,8 @@ def _make_choice(drive: Drive, level: str, each: int, links: Links, demand: Dema
                 count,
                 layout,
                 drive.gib,
-                _finite_value(drive.figures.read_iops),
-                _finite_value(drive.figures.read_mb_per_s),
+                finite_value(drive.figures.read_iops),
+                finite_value(drive.figures.read_mb_per_s),
                 source=drive.source,
             ),
         ),
@@ -242,9 +239,3 @@ def shortfalls(demand: Demand, declared: Declared) -> Iterator[Short]:
 def _part_of(part: float | None, whole: float | None, media: float | None, links: float) -> float | None:
     """What one direction has of what the drives carry together, and its own direction of the links."""
     return None if not part or not whole or media is None else min(media * part / whole, links)
-
-
-def _left_of(demand: Demand, mb_s: float | None, iops: float | None) -> float:
-    """The fraction that the demand leaves of the tighter of the two; 1 where nothing of it is asked or known."""
-    pairs = ((demand.mb_s, mb_s), (demand.iops, iops))
-    return min((max(0.0, 1 - asked / has) for asked, has in pairs if asked and has), default=1.0)

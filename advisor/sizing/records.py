@@ -46,6 +46,14 @@ class SizedPart(msgspec.Struct, frozen=True):
     source: str
 
 
+def size_part(what: str, mb_s: float | None, iops: float | None, demand: Demand, source: str) -> SizedPart:
+    """A part with the fraction that the demand leaves of the tighter of the two; 1 where nothing of it is asked or
+    known."""
+    pairs = ((demand.mb_s, mb_s), (demand.iops, iops))
+    left = min((max(0.0, 1 - asked / has) for asked, has in pairs if asked and has), default=1.0)
+    return SizedPart(what, mb_s, iops, left, source)
+
+
 class Price(msgspec.Struct, frozen=True):
     amount: float
     currency: str

@@ -88,8 +88,8 @@ def declared_purchases(declared: Declared) -> tuple[VolumePurchase, ...]:
                 count=1,
                 layout="as declared",
                 gib=one.gib,
-                iops=_finite_value(figures.read_iops),
-                mb_s=_finite_value(figures.read_mb_per_s),
+                iops=finite_value(figures.read_iops),
+                mb_s=finite_value(figures.read_mb_per_s),
                 mib_s=one.mib_per_s,
                 source=f"as declared in {declared.where}",
             )
@@ -97,7 +97,8 @@ def declared_purchases(declared: Declared) -> tuple[VolumePurchase, ...]:
     return tuple(msgspec.structs.replace(one, count=count) for one, count in found.items())
 
 
-def _finite_value(value: float) -> float | None:
+def finite_value(value: float) -> float | None:
+    """The value; None for infinity, which stands for no limit."""
     return value if math.isfinite(value) else None
 
 

@@ -100,9 +100,7 @@ class BlockQueue(BlockValue, frozen=True):
             refusal, note = self._check_scheduler(host, after)
         elif self.attribute == "max_sectors_kb":
             limit = host.read_int(f"/sys/block/{self.device}/queue/max_hw_sectors_kb")
-            if isinstance(limit, Missing) or int(after) <= limit:
-                refusal = None
-            else:
+            if isinstance(limit, int) and int(after) > limit:
                 refusal = f"its hardware takes at most {limit} (max_hw_sectors_kb)"
         elif self.attribute == "nr_requests" and before != after:
             refusal, note = self._check_length(host, int(before) if _NUMBER.fullmatch(before) else 0, int(after))

@@ -134,8 +134,8 @@ def later_rules(host: Host, attribute: str, *, after: str = RULES) -> tuple[str,
             is_later = name.endswith(".rules") and name > after.rpartition("/")[2] and "-advisor-" not in name
             if is_later and name not in seen:
                 seen.add(name)
-                text = host.read(f"{directory}/{name}")
-                if not isinstance(text, Missing) and re.search(rf"ATTR\{{{re.escape(attribute)}\}}\s*=[^=]", text):
+                text = host.read_or_empty(f"{directory}/{name}")
+                if re.search(rf"ATTR\{{{re.escape(attribute)}\}}\s*=[^=]", text):
                     said.append(f"{directory}/{name} assigns {attribute} after {after}: see which devices it means")
     return tuple(said)
 

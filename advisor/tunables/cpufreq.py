@@ -107,15 +107,15 @@ class CpuFrequency(WrittenAtBoot, frozen=True):
         return tuple(self._read_offered(host))
 
     def _read_offered(self, host: Host) -> list[str]:
-        text = host.read(f"{CPUFREQ}/{self.policy}/{_OFFERS[self.attribute]}") if self.attribute in _OFFERS else ""
-        return [] if isinstance(text, Missing) else text.split()
+        file = _OFFERS.get(self.attribute)
+        return host.read_or_empty(f"{CPUFREQ}/{self.policy}/{file}").split() if file else []
 
     def _not_offered(self, host: Host, wanted: str) -> str | None:
         offered = self._read_offered(host)
         if self.attribute not in _OFFERS or wanted in offered:
             return None
-        driver = host.read(f"{CPUFREQ}/{self.policy}/scaling_driver")
-        name = "its driver" if isinstance(driver, Missing) else f"the driver {driver}"
+        driver = host.read_text(f"{CPUFREQ}/{self.policy}/scaling_driver")
+        name = f"the driver {driver}" if driver else "its driver"
         return f"{name} offers {', '.join(offered)}" if offered else f"{name} offers nothing that could be read"
 
     def _out_of_range(self, host: Host, wanted: str) -> str | None:

@@ -14,6 +14,7 @@ import msgspec
 from advisor.host import RunCommand
 from advisor.host.lltconfig_text import FLOW_ALIASES
 from advisor.host.patterns import lazy_regex
+from advisor.tunables.assignment_edit import assignment_mentions, edit_assignment
 from advisor.tunables.edit_forms import (
     TO_THE_END,
     WORD,
@@ -23,9 +24,16 @@ from advisor.tunables.edit_forms import (
     line_setting,
     multipath_mentions,
 )
-from advisor.tunables.network_forms import NetworkForm, edit_network, network_mentions, to_latin
+from advisor.tunables.interfaces_edit import edit_interfaces, interfaces_mention
+from advisor.tunables.netplan_edit import edit_netplan, netplan_mentions
 
-Form = Literal["sysctl", "section", "llttab-flow", LineForm, "multipath", NetworkForm]
+Form = Literal["sysctl", "section", "llttab-flow", LineForm, "multipath", "shell", "interfaces", "netplan"]
+_WHOLE = {
+    "multipath": (edit_multipath, multipath_mentions),
+    "shell": (edit_assignment, assignment_mentions),
+    "interfaces": (edit_interfaces, interfaces_mention),
+}
+"""Forms of files that are edited as a whole, and what tells whether a file gives the key."""
 
 # systemd ends a line at CR and at NUL too; no other byte ends one, whatever it may mean in some encoding.
 _LINE = lazy_regex(r"[^\n\r\0]*(?:\r\n|[\n\r\0])|[^\n\r\0]+")
@@ -37,7 +45,9 @@ class FileEdit(msgspec.Struct, frozen=True):
 
     ``form``: ``sysctl`` (``key = value``), ``section`` (``key`` is "SECTION/" of a systemd file, ``value`` one or more
     settings ``KEY=VALUE`` with blanks between), ``llttab-flow`` (``set-flow key:value``), or one of
-    `advisor.tunables.edit_forms` or `advisor.tunables.network_forms`. ``fresh`` is the content a file that is not
+    `advisor.tunables.edit_forms`; or of a network manager: ``shell`` (the variable ``key``), ``interfaces`` (``key``
+    is a logical interface and, after a blank, the link where that is called otherwise; ``value`` its MTU), ``netplan``
+    (``key`` is TYPE/ID, ``value`` its MTU). ``fresh`` is the content a file that is not
     there yet starts from; ``reload`` the steps that make the owner read it. ``also`` are edits that belong to it.
     """
 
@@ -65,11 +75,15 @@ class Persisted(msgspec.Struct, frozen=True):
 def apply_edit(old: bytes | None, edit: FileEdit) -> bytes:
     """The file's bytes after the edit: the last line of the key gets the value, earlier ones go, or one is added."""
     # latin-1 maps every byte to one character and back: what we do not touch stays byte for byte.
-    text = (edit.fresh if old is None else old).decode("latin-1")
-    if edit.form in ("shell", "interfaces", "netplan"):
-        return edit_network(edit.fresh if old is None else old, edit.form, edit.key, edit.value)
-    if edit.form == "multipath":
-        return edit_multipath(text, to_latin(edit.key), to_latin(edit.value)).encode("latin-1")
+    content = edit.fresh if old is None else old
+    text = content.decode("latin-1")
+    if edit.form == "netplan":
+        # One that cannot be edited (no YAML, blocked by aliases) is begun again: who plans the edit looks first.
+        known = _to_utf8(content)
+        written = None if known is None else edit_netplan(known, edit.key, edit.value)
+        return (written or edit_netplan("", edit.key, edit.value) or "").encode()
+    if edit.form in _WHOLE:
+        return _WHOLE[edit.form][0](text, to_latin(edit.key), to_latin(edit.value)).encode("latin-1")
     for setting in _split_settings(edit):
         lines: list[str] = _LINE.findall(text)
         matching = _find_lines(lines, setting)
@@ -98,10 +112,11 @@ def apply_edit(old: bytes | None, edit: FileEdit) -> bytes:
 
 def mentions_key(content: bytes, edit: FileEdit) -> bool:
     """Whether the file sets this key (or one of them), whatever the value."""
-    if edit.form in ("shell", "interfaces", "netplan"):
-        return network_mentions(content, edit.form, edit.key)
-    if edit.form == "multipath":
-        return multipath_mentions(content.decode("latin-1"), to_latin(edit.key))
+    if edit.form == "netplan":
+        text = _to_utf8(content)
+        return text is not None and netplan_mentions(text, edit.key)
+    if edit.form in _WHOLE:
+        return _WHOLE[edit.form][1](content.decode("latin-1"), to_latin(edit.key))
     lines = _LINE.findall(content.decode("latin-1"))
     return any(_find_lines(lines, setting) for setting in _split_settings(edit))
 
@@ -128,6 +143,18 @@ def _split_settings(edit: FileEdit) -> Iterator[EditSetting]:
             raise AssertionError("a file with nested sections is edited whole")
         case _:
             yield line_setting(edit.form, key, value)
+
+
+def to_latin(text: str) -> str:
+    """The bytes of a text as characters, so that an edit keeps those that are not UTF-8."""
+    return text.encode("utf-8", "surrogateescape").decode("latin-1")
+
+
+def _to_utf8(content: bytes) -> str | None:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _find_lines(lines: list[str], setting: EditSetting) -> dict[int, re.Match[str]]:

@@ -58,8 +58,7 @@ def _drop_ins(host: Host, place: str, _: str) -> tuple[str, ...]:
     directory = "/etc/multipath/conf.d"
     said = []
     for name in host.names(directory):
-        text = host.read(f"{directory}/{name}")
-        layout = Missing("absent", "") if isinstance(text, Missing) else multipath_layout(text.split("\n"))
+        layout = multipath_layout(host.read_or_empty(f"{directory}/{name}").split("\n"))
         if isinstance(layout, Layout) and layout.at(place):
             said.append(f"{directory}/{name} gives {place} too; it is read after multipath.conf")
     return tuple(said)

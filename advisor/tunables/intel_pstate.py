@@ -28,8 +28,8 @@ class IntelPstate(NamedAttribute, frozen=True):
     def explain_absence(self, host: Host, missing: Missing) -> Missing:
         if not missing.is_absent:
             return missing
-        driver = host.read("/sys/devices/system/cpu/cpufreq/policy0/scaling_driver")
-        runs = "no driver of cpufreq does" if isinstance(driver, Missing) else f"{driver} does"
+        driver = host.read_text("/sys/devices/system/cpu/cpufreq/policy0/scaling_driver")
+        runs = f"{driver} does" if driver else "no driver of cpufreq does"
         return Missing("absent", f"the driver intel_pstate does not run here, {runs}")
 
     def check_value(self, value: str) -> str | None:

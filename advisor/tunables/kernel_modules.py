@@ -19,15 +19,14 @@ def is_built_in(host: Host, name: str) -> bool:
     """Whether the kernel itself holds the module, or a part of it that has parameters is called so."""
     if host.is_dir(f"/sys/module/{name}") and (host.exists("/proc/modules") or not loads_modules(host)):
         return name not in read_loaded(host)
-    index = host.read(f"{_module_directory(host)}/modules.builtin")
-    return not isinstance(index, Missing) and any(_module_of(line) == name for line in index.split("\n"))
+    index = host.read_or_empty(f"{_module_directory(host)}/modules.builtin")
+    return any(_module_of(line) == name for line in index.split("\n"))
 
 
 def read_dependencies(host: Host, name: str) -> tuple[str, ...] | None:
     """The modules that modprobe loads along with one, in the order in which they can be removed after it; None where
     modules.dep does not list the module, or cannot be read."""
-    index = host.read(f"{_module_directory(host)}/modules.dep")
-    for line in [] if isinstance(index, Missing) else index.split("\n"):
+    for line in host.read_or_empty(f"{_module_directory(host)}/modules.dep").split("\n"):
         own, colon, others = line.partition(":")
         if colon and _module_of(own) == name:
             return tuple(_module_of(one) for one in others.split())
@@ -36,10 +35,7 @@ def read_dependencies(host: Host, name: str) -> tuple[str, ...] | None:
 
 def read_loaded(host: Host) -> frozenset[str]:
     """Names of the modules that are loaded."""
-    text = host.read("/proc/modules")
-    return frozenset(
-        line.split()[0] for line in ("" if isinstance(text, Missing) else text).split("\n") if line.strip()
-    )
+    return frozenset(line.split()[0] for line in host.read_or_empty("/proc/modules").split("\n") if line.strip())
 
 
 def loads_modules(host: Host) -> bool:

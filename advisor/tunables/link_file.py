@@ -29,21 +29,17 @@ def link_file_edit(host: Host, link: str, settings: str) -> FileEdit | Missing:
     path = _file_path(link, present, settings)
     if isinstance(path, Missing):
         return path
-    text = host.read(present or _DEFAULT_LINK_FILE)
-    if isinstance(text, Missing):
-        link_section = ""
-    else:
-        lines = []
-        section = ""
-        # A line that ends in a backslash goes on in the next one (systemd.syntax(7)).
-        for line in text.replace("\\\n", " ").splitlines():
-            stripped = " ".join(line.split())
-            if stripped.startswith("["):
-                section = stripped
-            elif section == "[Link]" and "=" in stripped and stripped[0] not in "#;":
-                lines.append(stripped)
-        own = tuple(one.partition("=")[0] for one in settings.split())
-        link_section = "".join(line + "\n" for line in lines if line.partition("=")[0].strip() not in own)
+    lines = []
+    section = ""
+    # A line that ends in a backslash goes on in the next one (systemd.syntax(7)).
+    for line in host.read_or_empty(present or _DEFAULT_LINK_FILE).replace("\\\n", " ").splitlines():
+        stripped = " ".join(line.split())
+        if stripped.startswith("["):
+            section = stripped
+        elif section == "[Link]" and "=" in stripped and stripped[0] not in "#;":
+            lines.append(stripped)
+    own = tuple(one.partition("=")[0] for one in settings.split())
+    link_section = "".join(line + "\n" for line in lines if line.partition("=")[0].strip() not in own)
     fresh = f"[Match]\n{match}\n\n[Link]\n{link_section}".encode()
     return FileEdit(path, "section", "Link/", settings, fresh, reload=_RELOAD)
 

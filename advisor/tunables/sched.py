@@ -56,8 +56,8 @@ class SchedDebug(NamedAttribute, frozen=True):
         return (f"sysctl:{self.sysctl}",) if host.exists(sysctl_path(self.sysctl)) else (self.id,)
 
     def explain_absence(self, host: Host, missing: Missing) -> Missing:
-        lockdown = host.read("/sys/kernel/security/lockdown")
-        if not isinstance(lockdown, Missing) and re.search(r"\[(integrity|confidentiality)\]", lockdown):
+        lockdown = host.read_or_empty("/sys/kernel/security/lockdown")
+        if re.search(r"\[(integrity|confidentiality)\]", lockdown):
             return Missing("unreadable", f"debugfs is closed, as the kernel is locked down: {lockdown}")
         if not missing.is_absent:
             return Missing(missing.state, f"{missing.why} (debugfs is for root alone)")

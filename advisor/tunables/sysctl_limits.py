@@ -107,8 +107,7 @@ def _judge_share(host: Host, key: str, share: MemoryShare, number: int) -> Judge
 
 
 def _judge_congestion(host: Host, value: str) -> Judgement:
-    known = host.read(AVAILABLE)
-    offered = () if isinstance(known, Missing) else tuple(known.split())
+    offered = tuple(host.read_or_empty(AVAILABLE).split())
     return Judgement() if value in offered else _judge_module(host, CONGESTION, value, f"tcp_{value}", offered)
 
 

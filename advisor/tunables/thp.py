@@ -10,7 +10,7 @@ import re
 
 import msgspec
 
-from advisor.host import Host, Missing
+from advisor.host import Host
 from advisor.tunables.kernel_file import NamedAttribute
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
@@ -47,8 +47,7 @@ class HugePages(NamedAttribute, frozen=True):
         return msgspec.structs.replace(found, notes=self._command_line(host))
 
     def _command_line(self, host: Host) -> tuple[str, ...]:
-        text = host.read("/proc/cmdline")
-        words = [] if isinstance(text, Missing) or self.name != "enabled" else text.split()
+        words = host.read_or_empty("/proc/cmdline").split() if self.name == "enabled" else ()
         said = [word for word in words if word.startswith("transparent_hugepage=")]
         after = "which holds from boot until systemd-tmpfiles carries our line out"
         return (f"the kernel's command line says {said[-1]}, {after}",) if said else ()

@@ -12,10 +12,8 @@ from pathlib import Path
 import msgspec
 
 from advisor.errors import CommandError, RefusedError, UsageError
-from advisor.exporters.apply_script import transaction_script
 from advisor.fleet import counted_hosts
-from advisor.fleet.inventory import Access, Inventory, InventoryHost, file_name, find_duplicates
-from advisor.fleet.inventory import read_hosts as inventory_hosts
+from advisor.fleet.inventory import Access, Inventory, file_name, named_hosts
 from advisor.fleet.runs import run as running
 from advisor.fleet.runs.executor import Hands, Say
 from advisor.fleet.runs.journal import Asked, Ended, Planned, ProofDone, RunJournal, RunRecord, read_entries, read_run
@@ -57,17 +55,6 @@ class RunResult(msgspec.Struct, frozen=True):
     plan: FleetPlan
     record: RunRecord | None
     code: int
-
-
-def named_hosts(inventory: Inventory) -> tuple[InventoryHost, ...]:
-    """The hosts of an inventory, each once. Raises RefusedError where two names lead to one host: it would be changed
-    twice at a time."""
-    found = inventory_hosts(inventory)
-    for names in find_duplicates(found):
-        raise RefusedError(
-            f"{', '.join(names)} are one host: the same address and port", hint="leave all but one out, by --limit"
-        )
-    return found
 
 
 def make_fleet_plan(wish: Wish, store: FleetStore, say: Say) -> FleetPlan:
@@ -234,10 +221,8 @@ def write_plan(plan: FleetPlan, directory: Path) -> list[Path]:
     directory.mkdir(parents=True, exist_ok=True)
     made = []
     for name in plan.changing:
-        hostname = plan.subjects[name].facts.hostname or name
-        text = transaction_script(plan.plan(name), machine_id=plan.machine_ids[name], hostname=hostname)
         path = directory / (file_name(name) + ".sh")
-        save_output(str(path), text.encode("utf-8", "surrogateescape"), mode=0o700)
+        save_output(str(path), plan.script(name), mode=0o700)
         made.append(path)
     waves = [{"number": one.number, "hosts": one.hosts, "is_canary": one.is_canary} for one in plan.waves.waves]
     body = msgspec.json.format(msgspec.json.encode({"schema": "advisor.fleet-waves/1", "waves": waves}), indent=2)

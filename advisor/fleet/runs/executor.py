@@ -133,23 +133,22 @@ class Hands:
         """Each host as it is now, asked as root; the captures replace those that the store kept."""
         found = {}
         with _marked_environment(self.directory), self._new_connections() as inventory:
-            hosts, progress = self._hosts_named(names), self.count("captured")
+            hosts, progress = [self.hosts[name] for name in names], self.count("captured")
             for answer in capture_hosts(inventory, hosts, self.store, forks=self._forks, progress=progress):
                 # A host out of what its capture came to, which `fleet receive` read through before it kept it.
                 # One that was not captured by root cannot be changed or judged.
+                why, machine_id = "", ""
                 if answer.state != "ok" or answer.path is None:
-                    captured_host = CapturedHost(answer.host, None, message=answer.message or answer.state)
+                    why = answer.message or answer.state
                 elif answer.uid != 0:
-                    captured_host = CapturedHost(
-                        answer.host, None, message="not root there: give --become, or ansible_become in the inventory"
-                    )
+                    why = "not root there: give --become, or ansible_become in the inventory"
                 else:
                     try:
                         header = self.store.header(answer.host)
-                        captured_host = CapturedHost(answer.host, answer.path, header.machine_id if header else "")
+                        machine_id = header.machine_id if header else ""
                     except AdvisorError as error:
-                        captured_host = CapturedHost(answer.host, None, message=error.message)
-                found[answer.host] = captured_host
+                        why = error.message
+                found[answer.host] = CapturedHost(answer.host, None if why else answer.path, machine_id, why)
         return found
 
     def ask(
@@ -174,28 +173,17 @@ class Hands:
         for answer in self._run_job(job, names, verb):
             yield result_of(answer)
 
-    def command(
-        self, text: str, names: Sequence[str], *, seconds: int, label: str = "gate-command"
-    ) -> dict[str, HostAnswer]:
-        """A command line of the user's on each host, by its shell."""
-        return self._run_text(text, names, label, seconds=seconds)
-
-    def run_as_root(
-        self, text: str, names: Sequence[str], label: str, *, seconds: int, changes: bool = False
-    ) -> dict[str, HostAnswer]:
-        """A script on each host, as root; one that ``changes`` it is never sent twice."""
-        return self._run_text(text, names, label, seconds=seconds, needs_root=True, changes=changes)
-
-    def _run_text(
+    def run_text(
         self,
         text: str,
         names: Sequence[str],
-        label: str,
+        label: str = "gate-command",
         *,
         seconds: int,
         needs_root: bool = False,
         changes: bool = False,
     ) -> dict[str, HostAnswer]:
+        """A command line or a script on each host, by its shell; one that ``changes`` it is never sent twice."""
         script = self._own_directory("gate") / "command"
         put_own(script, f"{text}\n".encode("utf-8", "surrogateescape"))
         job = HostJob(label, script, needs_root=needs_root, changes=changes, timeout_seconds=seconds)
@@ -207,15 +195,12 @@ class Hands:
             place = self._own_directory("answers")
             number = 1 + max((int(path.name[:4]) for path in place.iterdir() if is_count(path.name[:4])), default=0)
             output = self._own_directory("answers", f"{number:04d}-{label}")
-            hosts, progress = self._hosts_named(names), self.count(_COUNTED.get(label, "asked"))
+            hosts, progress = [self.hosts[name] for name in names], self.count(_COUNTED.get(label, "asked"))
             yield from run_job(inventory, job, output=output, hosts=hosts, forks=self._forks, progress=progress)
 
     def count(self, word: str) -> Callable[..., None]:
         """Return a counter of the hosts that are done."""
         return self._say.count(f"{word} in {self.wave}" if self.wave else word)
-
-    def _hosts_named(self, names: Iterable[str]) -> list[InventoryHost]:
-        return [self.hosts[name] for name in names]
 
 
 @contextlib.contextmanager

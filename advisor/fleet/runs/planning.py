@@ -49,6 +49,14 @@ class FleetPlan(msgspec.Struct, frozen=True):
     def changing(self) -> tuple[str, ...]:
         return tuple(one.name for one in self.hosts if one.state == "change")
 
+    def script(self, name: str) -> bytes:
+        """The transaction script of a host that is to be changed."""
+        from advisor.exporters.apply_script import transaction_script
+
+        hostname = self.subjects[name].facts.hostname or name
+        text = transaction_script(self.plan(name), machine_id=self.machine_ids[name], hostname=hostname)
+        return text.encode("utf-8", "surrogateescape")
+
     def plan(self, name: str) -> Plan:
         """The plan of a host that was planned for."""
         made = self.subjects[name].plan

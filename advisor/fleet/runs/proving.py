@@ -79,7 +79,7 @@ def check_provers(hands: Hands, plan: FleetPlan, sent: SentProfile, settings: Ma
     the controller, or could not be made; changes nothing."""
     names = choose_provers(plan)
     script = _script_with_profile(sent, f"advisor plan {sent.words} {_setting_words(settings)} --json")
-    answers = hands.run_as_root(script, names, "proof-plan", seconds=LOOK_SECONDS)
+    answers = hands.run_text(script, names, "proof-plan", seconds=LOOK_SECONDS, needs_root=True)
     for name in names:
         why = _plan_difference(answers.get(name), plan.plan(name))
         if why is not None:
@@ -213,7 +213,7 @@ def _prove_on(
         f'echo "$!" >{note}\nwait "$!"; code=$?\nrm -f {note}\nexit "$code"'
     )
     script = _script_with_profile(sent, command)
-    answer = hands.run_as_root(script, [name], "proof", seconds=PROVE_SECONDS, changes=True).get(name)
+    answer = hands.run_text(script, [name], "proof", seconds=PROVE_SECONDS, changes=True, needs_root=True).get(name)
     done = judge_proof(name, answer, plan)
     if done is None:
         return _settle_proof(hands, name, token, f"the proof did not come to its end: {_what_happened(answer)}")
@@ -335,7 +335,9 @@ def _settle_proof(hands: Hands, name: str, token: str, why: str) -> ProofDone:
 def _unfinished_there(hands: Hands, name: str, script: str) -> list[str]:
     """The transactions that are unfinished on a host; ``?`` alone where it cannot be asked."""
     try:
-        answer = hands.run_as_root(script, [name], "proof-status", seconds=LOOK_SECONDS + _END_SECONDS).get(name)
+        answer = hands.run_text(
+            script, [name], "proof-status", seconds=LOOK_SECONDS + _END_SECONDS, needs_root=True
+        ).get(name)
     except AdvisorError:
         return ["?"]
     document = _read_document(answer) if answer is not None and answer.state == "ok" else None

@@ -222,7 +222,7 @@ class FleetRun:
         command = self._options.gate_command
         if command is None:
             return []
-        answers = self._hands.command(command, wave.hosts, seconds=COMMAND_SECONDS)
+        answers = self._hands.run_text(command, wave.hosts, seconds=COMMAND_SECONDS)
         return [f"{name}: the gate command {why}" for name in wave.hosts if (why := _why_not(answers.get(name)))]
 
     # -- what is known --------------------------------------------------------------------------------------------
@@ -285,11 +285,5 @@ def _why_not(answer: HostAnswer | None) -> str | None:
 
 def write_scripts(hands: Hands, plan: FleetPlan) -> None:
     """The transaction script of every host that is to be changed, before any of them is."""
-    from advisor.exporters.apply_script import transaction_script
-
     for name in plan.changing:
-        subject = plan.subjects[name]
-        text = transaction_script(
-            plan.plan(name), machine_id=plan.machine_ids[name], hostname=subject.facts.hostname or name
-        )
-        put_own(hands.scripts / (file_name(name) + ".sh"), text.encode("utf-8", "surrogateescape"))
+        put_own(hands.scripts / (file_name(name) + ".sh"), plan.script(name))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
 from advisor.errors import AdvisorError, RefusedError
 from advisor.fleet import FORKS, counted_hosts
-from advisor.fleet.inventory import Access, Inventory, InventoryHost
+from advisor.fleet.inventory import Access, Inventory, InventoryHost, named_hosts
 from advisor.fleet.runs.executor import Hands, Result, Say, end_orphans
 from advisor.fleet.runs.journal import Ended, Resumed, RunJournal, RunRecord, read_run
 from advisor.fleet.runs.planning import CapturedHost
@@ -71,8 +71,6 @@ def verify_fleet(
     Without an inventory, the last run is meant. Raises RefusedError for a run that left nothing active, UsageError
     for one that there is not.
     """
-    from advisor.fleet.runs.changes import named_hosts
-
     run = find_run(store, wanted) if wanted is not None or inventory is None else None
     if run is not None and not run.touched:
         raise RefusedError(f"run {run.id} has nothing active", hint="advisor fleet status lists the runs")
@@ -82,13 +80,9 @@ def verify_fleet(
         meant = Inventory(run.asked.inventory, run.asked.limit, access)
     hosts = [one for one in named_hosts(meant) if run is None or one.name in run.touched]
     gone = [] if run is None else [name for name in run.touched if name not in {one.name for one in hosts}]
-    found = [*_ask_hosts(meant, hosts, store, forks, say, run), *_missing_hosts(gone)]
+    found = [*_ask_hosts(meant, hosts, store, forks, say, run)]
+    found += [HostStanding(name, "failed", message="no longer in the inventory") for name in gone]
     return FleetStanding(tuple(found), run)
-
-
-def _missing_hosts(names: Iterable[str]) -> Iterator[HostStanding]:
-    for name in names:
-        yield HostStanding(name, "failed", message="no longer in the inventory")
 
 
 def _ask_hosts(
@@ -130,8 +124,6 @@ def fleet_status(
     inventory: Inventory | None, store: FleetStore, *, kept: bool = False, forks: int = FORKS, say: Say
 ) -> FleetStanding:
     """The runs of this controller and what is active on each host: captured again, or with ``kept`` as it was last."""
-    from advisor.fleet.runs.changes import named_hosts
-
     runs = all_runs(store)
     if inventory is None and not kept:
         return FleetStanding((), runs=runs)
@@ -163,8 +155,6 @@ def rollback_fleet(
 
     Raises RefusedError where nothing of it is active; what became of each host is in the record.
     """
-    from advisor.fleet.runs.changes import named_hosts
-
     with lock_store(store):
         run = find_run(store, wanted)
         meant = inventory or Inventory(run.asked.inventory, only or run.asked.limit, access)

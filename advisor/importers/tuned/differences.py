@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from advisor.facts.sysctl_files import key_path
 from advisor.facts.tuned.places import is_on
 from advisor.facts.tuned.profile import TunedProfile, Unit
-from advisor.host import Host, Missing
+from advisor.host import Host
 from advisor.host.grouping import group_pairs
 from advisor.importers.growing import is_growing, lowered_fields
 from advisor.importers.records import ImportDifference, ImportedSetting
@@ -86,8 +86,7 @@ def find_lowering(host: Host, settings: Sequence[ImportedSetting]) -> Iterator[I
         kind, _, key = one.tunable.partition(":")
         if kind != "sysctl" or not is_growing(key):
             continue
-        live = host.read(key_path(key))
-        lower = () if isinstance(live, Missing) else lowered_fields(live, one.value)
+        lower = lowered_fields(host.read_or_empty(key_path(key)), one.value)
         if lower:
             what = ", ".join(f"{was} to {now}" for was, now in lower)
             yield ImportDifference(
