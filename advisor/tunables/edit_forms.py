@@ -28,8 +28,6 @@ LineForm = Literal[
 
 TO_THE_END = r"(?:[^\n\r\0]*[^ \t\n\r\0])?"
 WORD = r"[^ \t#\n\r\0]*"
-_FIELD = r"[^ \t\n\r\0]+"
-_LLT_FIELD = r"[^ \t#\n\r\0][^ \t\n\r\0]*"
 _STRING = r'"(?:[^"\\\n\r\0]|\\[^\n\r\0])*"'
 _PLAIN_VALUE = lazy_regex(r"[\w.:+-]+", re.ASCII)
 
@@ -67,49 +65,48 @@ def line_setting(form: LineForm, key: str, value: str) -> EditSetting:
     PARAMETER``.
     """
     section, _, name = key.partition("/")
-    match form:
-        case "udev-rule":
-            left, _, right = value.partition("=")
-            own = rf"[ \t]*{re.escape(key)}[ \t]*,"
-            return EditSetting(
-                head=rf"{own}[ \t]*{re.escape(left)}[ \t]*=[ \t]*",
-                body=_STRING,
-                value=right,
-                line=f"{key}, {value}",
-                before=own if left in _ASSIGNED_FIRST else None,
-            )
-        case "udev-run":
-            return EditSetting(rf"[ \t]*{re.escape(key)}[ \t]+", r'[^"\n\r\0]*"', f'{value}"', f'{key} {value}"')
-        case "udev-class":
-            keeping = f'ACTION!="remove", IMPORT{{db}}="{key}"'
-            return EditSetting(
-                rf"[^\n\r\0]*\b{re.escape(key)}\b", TO_THE_END, value, f"{keeping}\n{value}", is_whole=True
-            )
-        case "tmpfiles":
-            head = rf"[ \t]*w[-+!=~^$]*[ \t]+{re.escape(key)}(?:[ \t]+{_FIELD}){{4}}[ \t]+"
-            return EditSetting(head, TO_THE_END, value, f"w {key} - - - - {value}")
-        case "llttab-timer":
-            head = rf"[ \t]*set-timer[ \t]+{re.escape(key)}[ \t]*:[ \t]*"
-            return EditSetting(head, WORD, value, f"set-timer {key}:{value}")
-        case "llttab-directive":
-            return EditSetting(rf"[ \t]*{re.escape(key)}[ \t]+", r"[^ \t#\n\r\0]+", value, f"{key} {value}")
-        case "llttab-mtu":
-            head = rf"[ \t]*link(?:-lowpri)?[ \t]+{re.escape(key)}(?:[ \t]+{_LLT_FIELD}){{4}}[ \t]+"
-            return EditSetting(head, _LLT_FIELD, value, f"link {key} DEVICE NODES TYPE PORT {value}")
-        case "conf":
-            return EditSetting(rf"[ \t]*{re.escape(key)}[ \t]*=[ \t]*", TO_THE_END, value, f"{key} = {value}")
-        case "cpf":
-            head = rf"[ \t]*{re.escape(name)}[ \t]*=[ \t]*"
-            return EditSetting(head, TO_THE_END, value, f"{name}={value}", section)
-        case "word":
-            return EditSetting(rf"[ \t]*{re.escape(key)}[ \t]*", r"(?=[\n\r\0]|$)", "", key)
-        case "module-option":
-            module, _, parameter = key.partition(" ")
-            head = rf"[ \t]*options[ \t]+{re.escape(module)}[ \t]+{re.escape(parameter)}="
-            return EditSetting(head, TO_THE_END, value, f"options {key}={value}")
-        case "unit-list":
-            head = rf"[ \t]*{re.escape(name)}[ \t]*=[ \t]*"
-            return EditSetting(head, TO_THE_END, value, f"{name}=\n{name}={value}", section, is_whole=True)
+    if form == "udev-rule":
+        left, _, right = value.partition("=")
+        own = rf"[ \t]*{re.escape(key)}[ \t]*,"
+        return EditSetting(
+            head=rf"{own}[ \t]*{re.escape(left)}[ \t]*=[ \t]*",
+            body=_STRING,
+            value=right,
+            line=f"{key}, {value}",
+            before=own if left in _ASSIGNED_FIRST else None,
+        )
+    head, body, line = _LINES[form]
+    places = {"key": key, "name": name}
+    blank = r"[ \t]+" if form == "module-option" else r"\ "
+    spelt = {place: re.escape(text).replace(r"\ ", blank) for place, text in places.items()}
+    return EditSetting(
+        head=r"[ \t]*" + head.format(**spelt),
+        body=body,
+        value={"word": "", "udev-run": f'{value}"'}.get(form, value),
+        line=line.format(value=value, **places),
+        section=section if form in ("cpf", "unit-list") else None,
+        is_whole=form in ("udev-class", "unit-list"),
+    )
+
+
+_LINES = {
+    "udev-run": (r"{key}[ \t]+", r'[^"\n\r\0]*"', '{key} {value}"'),
+    "udev-class": (r"[^\n\r\0]*\b{key}\b", TO_THE_END, 'ACTION!="remove", IMPORT{{db}}="{key}"\n{value}'),
+    "tmpfiles": (r"w[-+!=~^$]*[ \t]+{key}(?:[ \t]+[^ \t\n\r\0]+){{4}}[ \t]+", TO_THE_END, "w {key} - - - - {value}"),
+    "llttab-timer": (r"set-timer[ \t]+{key}[ \t]*:[ \t]*", WORD, "set-timer {key}:{value}"),
+    "llttab-directive": (r"{key}[ \t]+", r"[^ \t#\n\r\0]+", "{key} {value}"),
+    "llttab-mtu": (
+        r"link(?:-lowpri)?[ \t]+{key}(?:[ \t]+[^ \t#\n\r\0][^ \t\n\r\0]*){{4}}[ \t]+",
+        r"[^ \t#\n\r\0][^ \t\n\r\0]*",
+        "link {key} DEVICE NODES TYPE PORT {value}",
+    ),
+    "conf": (r"{key}[ \t]*=[ \t]*", TO_THE_END, "{key} = {value}"),
+    "cpf": (r"{name}[ \t]*=[ \t]*", TO_THE_END, "{name}={value}"),
+    "word": (r"{key}[ \t]*", r"(?=[\n\r\0]|$)", "{key}"),
+    "module-option": (r"options[ \t]+{key}=", TO_THE_END, "options {key}={value}"),
+    "unit-list": (r"{name}[ \t]*=[ \t]*", TO_THE_END, "{name}=\n{name}={value}"),
+}
+"""By form what stands before the value, the value, and the line that is added."""
 
 
 def edit_multipath(text: str, place: str, value: str) -> str:

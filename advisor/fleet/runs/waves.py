@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.host.grouping import group_pairs
 
 GROWTH_PERCENT = (10, 50, 100)
 """Of all hosts to be changed, the waves after the canary take at most these shares.
@@ -181,37 +183,31 @@ def _edges(order: Iterable[Before], names: Iterable[str]) -> dict[str, set[str]]
 
 
 def _without_circles(waits_for: dict[str, set[str]], notes: list[str]) -> dict[str, set[str]]:
-    # Strongly connected components of more than one host (Tarjan 1972), without recursion.
-    index: dict[str, int] = {}
-    low = {}
-    stack: dict[str, None] = {}
     found = []
-    for root in waits_for:
-        pending = [(root, iter(sorted(waits_for[root])))] if root not in index else []
-        while pending:
-            name, others = pending[-1]
-            if name not in index:
-                index[name] = low[name] = len(index)
-                stack[name] = None
-            other = next(others, None)
-            if other is None:
-                pending.pop()
-                if pending:
-                    low[pending[-1][0]] = min(low[pending[-1][0]], low[name])
-                if low[name] == index[name]:
-                    pop_component = set()
-                    while name not in pop_component:
-                        pop_component.add(stack.popitem()[0])
-                    found.append(pop_component)
-            elif other not in index:
-                pending.append((other, iter(sorted(waits_for[other]))))
-            elif other in stack:
-                low[name] = min(low[name], index[other])
-    for circle in [one for one in found if len(one) > 1]:
-        for name in circle:
-            waits_for[name] -= circle
-        notes.append(f"{', '.join(sorted(circle))} would each have to go before the other: they go in any order")
-    return waits_for
+    while True:
+        try:
+            TopologicalSorter(waits_for).prepare()
+        except CycleError as error:
+            # The whole of what goes round: all that wait for a host and that it waits for.
+            first = error.args[1][0]
+            circle = {name for name in _waited_for(waits_for, first) if first in _waited_for(waits_for, name)}
+            for name in circle:
+                waits_for[name] -= circle
+            found.append(f"{', '.join(sorted(circle))} would each have to go before the other: they go in any order")
+        else:
+            notes += sorted(found)
+            return waits_for
+
+
+def _waited_for(waits_for: Mapping[str, set[str]], name: str) -> set[str]:
+    """All that a host waits for, over others as well."""
+    found: set[str] = set()
+    pending = [name]
+    while pending:
+        new = waits_for[pending.pop()] - found
+        found |= new
+        pending += new
+    return found
 
 
 class _Left:
@@ -232,21 +228,11 @@ class _Left:
         pool = self.names if among is None else self.names & set(among)
         ready = [name for name in pool if in_any_order or not self._waits_for[name] & self.names]
         # How many waves must follow, one after the other, from each host on: who has most behind it goes first.
+        waits = {name: self._waits_for[name] & self.names for name in self.names}
+        behind = group_pairs((other, name) for name, others in waits.items() for other in others)
         lengths: dict[str, int] = {}
-        behind: dict[str, list[str]] = {name: [] for name in self.names}
-        for name in self.names:
-            for other in self._waits_for[name] & self.names:
-                behind[other].append(name)
-        for root in self.names:
-            pending = [root]
-            while pending:
-                name = pending[-1]
-                missing = [other for other in behind[name] if other not in lengths]
-                if missing and name not in lengths:
-                    pending += missing
-                    continue
-                pending.pop()
-                lengths[name] = 1 + max((lengths[other] for other in behind[name]), default=0)
+        for name in reversed([*TopologicalSorter(waits).static_order()]):
+            lengths[name] = 1 + max((lengths[other] for other in behind.get(name, ())), default=0)
         chains, crowds = lengths, self._waves_needed()
         ready.sort(key=lambda name: (-max(chains[name], crowds[name]), self._place[name]))
         taken: list[str] = []
