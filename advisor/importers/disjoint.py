@@ -83,17 +83,12 @@ def _subject_of(one: ImportedSetting) -> tuple[str, tuple[str, ...]] | None:
     named = re.fullmatch(r"(block|link):(.+):([^:]+)", one.tunable)
     if named is None:
         return None
-    device = named[2]
-    if device == "{disk}":
-        each = "disks"
-    elif device == "{array}":
-        each = "arrays"
-    elif device == "{link}":
-        each = "links"
-    else:
-        each = "links" if named[1] == "link" else "arrays" if re.match(r"md|dm-", device) else "disks"
-        return f"{each}:{named[3]}", (device,)
-    return f"{each}:{named[3]}", (one.only.names if one.only is not None and one.only.names else ("*",))
+    kind, device, attribute = named.groups()
+    each = {"{disk}": "disks", "{array}": "arrays", "{link}": "links"}.get(device)
+    if each is None:
+        each = "links" if kind == "link" else "arrays" if re.match(r"md|dm-", device) else "disks"
+        return f"{each}:{attribute}", (device,)
+    return f"{each}:{attribute}", (one.only.names if one.only is not None and one.only.names else ("*",))
 
 
 def _without_later(one: ImportedSetting, later: Sequence[str], host: Host) -> ImportedSetting:

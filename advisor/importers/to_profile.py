@@ -7,15 +7,12 @@ from typing import Any
 
 import msgspec
 
-from advisor.errors import UsageError
-from advisor.host.patterns import lazy_regex
 from advisor.importers.made import shorten_text
 from advisor.importers.records import Imported, ImportedSetting
 from advisor.profiles.profile import Only, Profile, parse_profile
 from advisor.profiles.toml_text import toml_pairs
 from advisor.tunables.catalogue import hurts_when
 
-_NAME = lazy_regex(r"[a-z0-9][a-z0-9-]{0,62}")
 MAX_WHY = 240
 
 
@@ -23,16 +20,6 @@ def profile_name(text: str) -> str:
     """A name that a profile may have, after one that another tool gives."""
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:63].strip("-")
     return plain or "imported"
-
-
-def checked_name(name: str) -> str:
-    """The name, where a profile may have it. Raises UsageError."""
-    if not _NAME.fullmatch(name):
-        raise UsageError(
-            f"{name[:80]!r} is no name of a profile",
-            hint="small letters, digits and hyphens, 63 at most; FILE is NAME.toml",
-        )
-    return name
 
 
 def to_toml(imported: Imported, *, said: bool = True) -> str:

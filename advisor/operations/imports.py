@@ -19,10 +19,11 @@ from advisor.importers.from_host import import_host
 from advisor.importers.judged import with_judgement
 from advisor.importers.records import Imported, ImportedSetting, Mode
 from advisor.importers.source import find_source, import_source, list_installed
-from advisor.importers.to_profile import checked_name, to_profile, to_toml
+from advisor.importers.to_profile import to_profile, to_toml
 from advisor.operations import open_host
 from advisor.operations.files import write_output
 from advisor.profiles.profile import LOCAL_PROFILES
+from advisor.profiles.reduced import checked_name
 
 
 def import_profile(

@@ -30,11 +30,7 @@ def reduce_profile(
     """The profile under another name without the lines that set only tunables of ``without`` on this host; those of
     ``keep`` stay. ``settings`` become the defaults of its parameters, ``why`` is added to its notes. Raises
     UsageError for a name that no profile may have, or where no line is left."""
-    if not _NAME.fullmatch(name):
-        raise UsageError(
-            f"{name[:80]!r} is no name of a profile",
-            hint="small letters, digits and hyphens, 63 at most; FILE is NAME.toml",
-        )
+    checked_name(name)
     lines = tuple(one for one in profile.tunables if _sets_any(one, keep) or not _sets_any(one, without))
     if not lines:
         raise UsageError(f"{name}: no line of the profile is left")
@@ -56,6 +52,16 @@ def reduce_profile(
             for key, one in profile.parameters.items()
         },
     )
+
+
+def checked_name(name: str) -> str:
+    """The name, where a profile may have it. Raises UsageError."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name[:80]!r} is no name of a profile",
+            hint="small letters, digits and hyphens, 63 at most; FILE is NAME.toml",
+        )
+    return name
 
 
 def _sets_any(line: Wanted, tunables: Collection[str]) -> bool:

@@ -16,7 +16,7 @@ from advisor.fleet.compare.comparison import (
 )
 from advisor.host.grouping import group_pairs
 from advisor.report.encode import encode_document
-from advisor.report.fleet_matrix import add_matrix
+from advisor.report.fleet_matrix import add_matrix, add_rows
 from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed, padded
 from advisor.report.units import format_speed
@@ -198,9 +198,7 @@ def _add_networks(page: Page, comparison: HostComparison, ranks: Mapping[str, in
         return
     page.heading("Networks")
     rows = [(one.network, counted(one.hosts, "host"), network_words(one, ranks)) for one in odd_first(comparison)]
-    page.table(rows[:_MAX_HOSTS])
-    if len(rows) > _MAX_HOSTS:
-        page.add(f"… and {len(rows) - _MAX_HOSTS} more; --json lists all", indent=2)
+    add_rows(page, rows, _MAX_HOSTS)
 
 
 def odd_first(comparison: HostComparison) -> list[Network]:

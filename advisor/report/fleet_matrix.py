@@ -21,6 +21,13 @@ _LEGEND = (
 )
 
 
+def add_rows(page: Page, rows: Sequence[Sequence[Piece]], most: int) -> None:
+    """A table of the first rows, and how many more the document lists."""
+    page.table(rows[:most])
+    if len(rows) > most:
+        page.add(f"… and {len(rows) - most} more; --json lists all", indent=2)
+
+
 def in_trouble(matrix: Matrix) -> list[MatrixCell]:
     """Directions that were asked and have no answer, or that carry less than both links."""
     return [one for one in matrix.cells if one.carries is False or (one.sent and not one.answered)]
@@ -48,18 +55,13 @@ def add_matrix(page: Page, matrix: Matrix) -> None:
                 page.add("All of them answer, and none is known to carry less than both links.", indent=2)
             else:
                 page.add(f"Not as they should be: {len(odd)} of {counted(len(cells), 'direction')}.", indent=2)
-                page.table(
-                    [(Span(f"{cell.source} → {cell.target}", "bold"), cell_sentence(cell)) for cell in odd[:MAX_ROWS]]
-                )
-                if len(odd) > MAX_ROWS:
-                    page.add(f"… and {len(odd) - MAX_ROWS} more; --json lists all", indent=2)
+                rows = [(Span(f"{cell.source} → {cell.target}", "bold"), cell_sentence(cell)) for cell in odd]
+                add_rows(page, rows, MAX_ROWS)
     silent = matrix.silent_hosts
     if silent:
         page.heading(f"Could not ask: {counted(len(silent), 'host')}")
-        rows = [(Span(host, "bold"), why) for host, why in sorted(silent.items(), key=lambda item: natural(item[0]))]
-        page.table(rows[:MAX_ROWS])
-        if len(rows) > MAX_ROWS:
-            page.add(f"… and {len(rows) - MAX_ROWS} more; --json lists all", indent=2)
+        hosts = sorted(silent, key=natural)
+        add_rows(page, [(Span(host, "bold"), silent[host]) for host in hosts], MAX_ROWS)
     for note in matrix.notes:
         page.add(note, indent=2, hang=2)
 

@@ -53,6 +53,10 @@ class Column:
     def value(self, host: int) -> Value | None:
         return self.others.get(host, self.base)
 
+    def present(self, hosts: int) -> dict[int, Value]:
+        """The values of the hosts, by number, that have one."""
+        return {host: value for host in range(hosts) if (value := self.value(host)) is not None}
+
 
 class Fleet:
     """Summaries of hosts, taken in one after the other and then let go."""

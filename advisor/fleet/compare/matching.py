@@ -8,10 +8,11 @@ missed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from advisor.fleet.compare.collected import Value
-from advisor.fleet.compare.columns import Column, Fleet
+from advisor.fleet.compare.columns import Fleet
+from advisor.host.grouping import group_pairs
 
 _PREFIX = "link."
 _PRESENT = ".present"
@@ -19,29 +20,20 @@ _PRESENT = ".present"
 
 def match_links(fleet: Fleet) -> None:
     """Gives matched links the name that most hosts know them by. The rows' memberships keep their own."""
-    there = {
-        role: _hosts_with(fleet.columns[f"{_PREFIX}{role}{_PRESENT}"], len(fleet.hosts))
-        for role in _roles_by_name(fleet)
-    }
-    usual = [role for role, hosts in there.items() if 2 * len(hosts) > len(fleet.hosts) > len(hosts)]
-    rare = [role for role, hosts in there.items() if 2 * len(hosts) <= len(fleet.hosts)]
+    count = len(fleet.hosts)
+    there = {role: {*fleet.columns[f"{_PREFIX}{role}{_PRESENT}"].present(count)} for role in _roles_by_name(fleet)}
+    usual = [role for role, hosts in there.items() if 2 * len(hosts) > count > len(hosts)]
+    rare = [role for role, hosts in there.items() if 2 * len(hosts) <= count]
     if not usual or not rare:
         return
-    networks: dict[str, set[str]] = {}
-    for row in fleet.hosts:
-        for one in row.memberships:
-            networks.setdefault(one.role, set()).add(one.network)
+    networks = group_pairs((one.role, one.network) for row in fleet.hosts for one in row.memberships)
     for role in sorted(usual, key=lambda one: (-len(there[one]), one)):
         for other in _stand_ins(fleet, role, rare, there, networks):
             base = f"{_PREFIX}{other}."
             for name in [name for name in fleet.columns if name.startswith(base)]:
-                column = fleet.columns.pop(name)
-                target = fleet.columns.get(f"{_PREFIX}{role}.{name[len(base) :]}")
-                moved = {host: column.value(host) for host in range(len(fleet.hosts)) if column.value(host) is not None}
-                if target is None:
-                    fleet.columns[f"{_PREFIX}{role}.{name[len(base) :]}"] = column
-                    continue
-                for host, value in moved.items():
+                column, moved = fleet.columns.pop(name), f"{_PREFIX}{role}.{name[len(base) :]}"
+                target = fleet.columns.setdefault(moved, column)
+                for host, value in column.present(count).items() if target is not column else ():
                     if value == target.base:
                         target.others.pop(host, None)
                     else:
@@ -60,18 +52,14 @@ def _roles_by_name(fleet: Fleet) -> Iterator[str]:
                 yield role
 
 
-def _hosts_with(column: Column, hosts: int) -> set[int]:
-    return {host for host in range(hosts) if column.value(host) is not None}
-
-
 def _stand_ins(
-    fleet: Fleet, role: str, rare: list[str], there: dict[str, set[int]], networks: dict[str, set[str]]
+    fleet: Fleet, role: str, rare: list[str], there: dict[str, set[int]], networks: Mapping[str, list[str]]
 ) -> list[str]:
     """Links that stand where ``role`` is missed: disjoint hosts, and the only one of their kind there."""
     found: list[str] = []
     free = [other for other in rare if not there[other] & there[role]]
     for other in free:
-        if networks.get(role, set()) & networks.get(other, set()) and not _is_claimed(found, other, there):
+        if {*networks.get(role, ())} & {*networks.get(other, ())} and not _is_claimed(found, other, there):
             found.append(other)
     kind = _link_kind(fleet, role, there[role])
     for other in free:
