@@ -30,8 +30,7 @@ from advisor.planning.records import Plan
 from advisor.planning.storage_units import found_note, storage_units
 from advisor.planning.targets import Request, meets_condition, resolve_targets
 from advisor.profiles.profile import Profile, load, profile_paths
-from advisor.profiles.requested import RequestedProfile, load_requested
-from advisor.profiles.single_values import known_ids, nearest_ids
+from advisor.profiles.requested import RequestedProfile, known_ids, load_requested, nearest_ids
 from advisor.transaction.journal import Record, Store, first_seen
 from advisor.transaction.layers import ownership_of, replacement_notes
 from advisor.transaction.origin import private_namespaces

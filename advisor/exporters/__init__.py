@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.exporters import ansible, cloud_init, files, network_manager, nmstate, shell, tuned
+from advisor.exporters import ansible, cloud_init, files, network_manager, shell, tuned
 from advisor.exporters.settings import Bundle, Exported, SkippedSetting, collect_settings
 
 __all__ = ["FORMATS", "Bundle", "Exported", "SkippedSetting", "collect_settings", "export_form"]
@@ -18,7 +18,7 @@ FORMATS = {
     "cloud-init": cloud_init.user_data,
     "files": files.make_tree,
     "networkmanager": network_manager.make_nmcli_script,
-    "nmstate": nmstate.make_state,
+    "nmstate": network_manager.make_state,
     "shell": shell.make_shell_script,
     "tuned": tuned.make_tuned_profile,
 }

@@ -23,7 +23,7 @@ from advisor.transaction.journal import Doing, Done, encode_entry
 from advisor.transaction.reserved_space import needed_bytes
 from advisor.transaction.watchdog import WATCH_KIND, watch_text
 from advisor.tunables import FileEdit
-from advisor.tunables.link_mark import link_of
+from advisor.tunables.link_identity import link_of
 from advisor.tunables.sysctl_group import can_move, coupled_among, restore_rank
 from advisor.tunables.udev import RULES as APPEARING
 from advisor.version import __version__

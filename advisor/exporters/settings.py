@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
+from advisor.errors import AdvisorError, RefusedError, UsageError
+from advisor.facts.host_facts import Facts
 from advisor.facts.writers import BootSettings, read_boot_settings
 from advisor.host import Host, Missing, Probe, RunCommand, Step
+from advisor.planner import profile_requests
+from advisor.planning.expansion import expand_targets
 from advisor.planning.records import Plan
+from advisor.planning.targets import resolve_targets
 from advisor.shell.rollback_script import hand_command
 from advisor.tunables import FileEdit, apply_edit, parse_tunable
 from advisor.tunables.edits import Persisted
@@ -185,3 +192,34 @@ def kept_files(settings: Iterable[ExportedSetting]) -> tuple[PersistedFile, ...]
         )
         for path, some in sorted(edits.items())
     )
+
+
+def read_senses(
+    host: Host, names: Sequence[str], settings: Mapping[str, str], facts: Facts
+) -> Mapping[str, Sense | tuple[Sense, ...]]:
+    """Tunable → sense of every value that the profiles do not want exactly so. Raises UsageError as a plan does."""
+    wanted = (target for request in profile_requests(names, settings) for target in resolve_targets(request, facts)[0])
+    return {target.tunable: target.sense for target in expand_targets(host, wanted)[0] if target.sense != "exactly"}
+
+
+def write_bundle(bundle: Bundle, directory: Path) -> None:
+    """Write the files below ``directory``, which must not be there yet or be empty. Raises RefusedError, UsageError."""
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise RefusedError(f"{directory}: is there already", hint="name a new directory: nothing is written over")
+    parent = directory.resolve().parent
+    if not parent.is_dir():
+        raise UsageError(f"{parent}: no such directory")
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=parent) as temporary:
+            made = Path(temporary, directory.name)
+            made.mkdir()
+            for path, content in sorted(bundle.files.items()):
+                place = made / path
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.touch(mode=0o777 if path in bundle.executable else 0o666)
+                place.write_bytes(content)
+            if directory.is_dir():
+                directory.rmdir()
+            made.rename(directory)
+    except OSError as error:
+        raise AdvisorError(f"{error.filename or directory}: {error.strerror or error}") from error

@@ -15,9 +15,7 @@ from advisor.facts.settings import find_setting
 from advisor.facts.sysctl_files import key_path
 from advisor.host import Host, Missing, observe
 from advisor.host.grouping import group_pairs
-from advisor.importers.aliases import without_rivals
-from advisor.importers.growing import is_growing, lowered_fields
-from advisor.importers.made import SourceLine
+from advisor.importers.made import SourceLine, is_growing, lowered_fields, without_rivals
 from advisor.importers.records import ImportDifference, Imported, ImportedSetting, Mode
 from advisor.importers.to_profile import profile_name
 from advisor.importers.tuned.devices import devices_of

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.facts.settings import find_setting
 from advisor.facts.settings.value import to_canonical
 from advisor.host.patterns import lazy_regex
 from advisor.importers.records import Departure, ImportedSense, ImportedSetting
 from advisor.profiles.profile import ForEach, Only
 from advisor.tunables import Tunable, parse_tunable
+from advisor.tunables.sysctl import Sysctl
+
+
+def is_growing(key: str) -> bool:
+    """Whether a larger value than the wanted one is as good."""
+    setting = find_setting(key)
+    return setting is not None and setting.grows
+
+
+def lowered_fields(live: str, wanted: str) -> tuple[tuple[int, int], ...]:
+    """The numbers that ``wanted`` would lower, each with what it would become; none where fields do not correspond."""
+    old, new = live.split(), wanted.split()
+    if len(old) != len(new) or not all(re.fullmatch(r"[0-9]{1,20}", word) for word in (*old, *new)):
+        return ()
+    return tuple((int(was), int(now)) for was, now in zip(old, new, strict=True) if int(now) < int(was))
+
 
 _PLACE = lazy_regex(r"\{\w*\}")
 _EXAMPLES = {"{disk}": "sda", "{array}": "md0", "{link}": "eth0"}
@@ -159,3 +177,23 @@ def _unfit_reason(identity: str, value: str, *, has_value: bool) -> str | None:
     words = value.split("|") if identity.startswith("cpufreq:") else (value,)
     wrong = next(filter(None, map(found.check_value, words)), None)
     return f"{shorten_text(value, 80)!r} {wrong}" if wrong else None
+
+
+def without_rivals(settings: Sequence[ImportedSetting]) -> tuple[ImportedSetting, ...]:
+    """Of ``vm.dirty_ratio`` and ``vm.dirty_bytes`` and such like, the later one; the other is zeroed by it anyhow."""
+    order = {one.tunable: place for place, one in enumerate(settings) if one.outcome == "tunable"}
+    found = []
+    for place, one in enumerate(settings):
+        if one.outcome != "tunable" or one.tunable is None or not one.tunable.startswith("sysctl:"):
+            twin = None
+        else:
+            key = Sysctl(one.tunable.removeprefix("sysctl:")).twin
+            twin = None if key is None else f"sysctl:{key}"
+        later = order.get(twin, -1) if twin is not None else -1
+        if later > place:
+            rival = settings[later]
+            why = f"{rival.key} (line {rival.line}) is set after it, and the kernel then zeroes this one"
+            found.append(leave_out(one, why, "overridden"))
+        else:
+            found.append(one)
+    return tuple(found)

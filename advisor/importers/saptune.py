@@ -14,10 +14,8 @@ from advisor.facts.tuned.regex import UnsafePatternError, search_text
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 from advisor.host.kernel_text import SET
-from advisor.importers.aliases import without_rivals
 from advisor.importers.disjoint import last_wins, make_disjoint
-from advisor.importers.growing import is_growing
-from advisor.importers.made import Found, SourceLine, flatten_found
+from advisor.importers.made import Found, SourceLine, flatten_found, is_growing, without_rivals
 from advisor.importers.planned import made_of
 from advisor.importers.records import Imported, ImportedSense, ImportedSetting, Mode
 from advisor.importers.to_profile import profile_name

@@ -14,9 +14,7 @@ from advisor.facts.tuned.ini import MAX_BYTES, decode_text
 from advisor.host import Host, Missing
 from advisor.host.input_files import open_given
 from advisor.host.missing import from_os_error
-from advisor.importers.aliases import without_rivals
-from advisor.importers.growing import is_growing
-from advisor.importers.made import LACKS_KEY, SourceLine, as_the_kernel_reads
+from advisor.importers.made import LACKS_KEY, SourceLine, as_the_kernel_reads, is_growing, without_rivals
 from advisor.importers.records import ImportDifference, Imported, ImportedSense, ImportedSetting, Mode
 from advisor.importers.to_profile import profile_name
 from advisor.importers.tuned.differences import find_lowering

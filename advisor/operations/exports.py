@@ -10,8 +10,7 @@ import msgspec
 
 from advisor.exporters import Bundle, collect_settings, export_form
 from advisor.exporters.apply_script import script_for_profiles
-from advisor.exporters.comparison import read_senses
-from advisor.exporters.write import write_bundle
+from advisor.exporters.settings import read_senses, write_bundle
 from advisor.facts.host_facts import scan
 from advisor.host import Host
 from advisor.planner import plan_profiles

@@ -25,7 +25,7 @@ from advisor.fleet.compare.remedies import CommandOrigin
 from advisor.fleet.compare.summary import CaptureSource
 from advisor.fleet.inventory import Inventory, InventoryHost, read_hosts
 from advisor.fleet.limits import gather_ceilings
-from advisor.fleet.paths.asking import probe_paths
+from advisor.fleet.paths.matrix import probe_paths
 from advisor.fleet.receive import parse_facts
 from advisor.fleet.receive import receive_capture as keep_capture
 from advisor.fleet.scan import FleetScan, capture_hosts

@@ -16,7 +16,7 @@ from advisor.facts.host_facts import scan
 from advisor.facts.writers import overriding_write, read_boot_settings
 from advisor.host import Host, live_host
 from advisor.importers.from_host import import_host
-from advisor.importers.judged import with_judgement
+from advisor.importers.planned import with_judgement
 from advisor.importers.records import Imported, ImportedSetting, Mode
 from advisor.importers.source import find_source, import_source, list_installed
 from advisor.importers.to_profile import to_profile, to_toml

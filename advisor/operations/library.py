@@ -71,7 +71,7 @@ def explain_last_word(tunable: str, path: str | None, host: Host) -> str | None:
 def lint_file(path: Path) -> LintResult:
     """Check a profile file. Raises InvalidInputError, which names file, line and field."""
     from advisor.facts.host_facts import scan
-    from advisor.importers.judged import say_of
+    from advisor.importers.planned import say_of
 
     profile = lint_profile(path)
     lax = laxer_than_needed(profile) if profile.proof is not None else None

@@ -180,7 +180,7 @@ def parse_muting(text: str, path: Path | str) -> tuple[MutingEntry, ...]:
         return ()
     import tomllib
 
-    from advisor.profiles.toml_lines import line_of
+    from advisor.profiles.toml_text import line_of
 
     try:
         document = tomllib.loads(text)
@@ -214,7 +214,7 @@ _HINT = "[[ignore]] takes id, reason, device, host and until (2027-01-31)"
 
 
 def _parse_entry(found: Any, number: int, text: str, path: Path | str) -> MutingEntry:
-    from advisor.profiles.toml_lines import line_of
+    from advisor.profiles.toml_text import line_of
 
     def fault(key: str, why: str) -> InvalidInputError:
         line = line_of(text, [_TABLE, number, key]) or 1

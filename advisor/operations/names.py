@@ -15,7 +15,7 @@ def list_profile_names() -> Iterable[str]:
 def list_value_ids(device: str = "") -> Iterable[str]:
     """Return the ids of tunables whose values can be planned by themselves (``sysctl:vm.swappiness``); with a device,
     those of that device. Raises OSError."""
-    from advisor.profiles.single_values import known_ids
+    from advisor.profiles.requested import known_ids
 
     return (one for one in known_ids(device) if "{" not in one)
 

@@ -10,9 +10,8 @@ from advisor.errors import InvalidInputError, UsageError
 from advisor.limits.declared import Declared, read_declared
 from advisor.limits.machine_file import read_machines
 from advisor.operations.limits import read_measurements
-from advisor.sizing.demand import Demand, parse_demand
 from advisor.sizing.prices import read_prices
-from advisor.sizing.records import Cloud, Sizing
+from advisor.sizing.records import Cloud, Demand, Sizing, parse_demand
 from advisor.sizing.search import CLOUDS, SizeQuestion, answer, parse_layouts
 
 

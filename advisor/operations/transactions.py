@@ -14,8 +14,7 @@ from advisor.host.signals import interruptible
 from advisor.planner import Asked, plan_profiles, profile_requests
 from advisor.planning.records import Plan, refuse_warnings
 from advisor.profiles.profile import load, profile_paths
-from advisor.profiles.requested import is_file_word
-from advisor.profiles.single_values import is_value_word
+from advisor.profiles.requested import is_file_word, is_value_word
 from advisor.shell.plain_script import plain_script
 from advisor.shell.rollback_script import rollback_script, self_contained_script
 from advisor.transaction.apply import apply_plan

@@ -21,8 +21,7 @@ from advisor.operations import scan
 from advisor.operations.measure import parse_budget as parse_budget
 from advisor.operations.prove import check_user, keep_gain, parse_variable
 from advisor.operations.tuning_ranges import range_offers
-from advisor.profiles.requested import is_file_word, load_one, load_requested
-from advisor.profiles.single_values import is_value_word, with_kind
+from advisor.profiles.requested import is_file_word, is_value_word, load_one, load_requested, with_kind
 from advisor.proof import tuning
 from advisor.proof.command_runner import CommandProcess
 from advisor.proof.session_runner import ProgressEvent, Settings

@@ -12,8 +12,7 @@ from advisor.facts.settings import find_setting
 from advisor.host import Host, observe
 from advisor.host.patterns import lazy_regex
 from advisor.profiles.profile import Parameter, Profile, Wanted, load, profile_paths
-from advisor.profiles.requested import load_requested
-from advisor.profiles.single_values import is_line_about
+from advisor.profiles.requested import is_line_about, load_requested
 from advisor.proof.tuning_arms import Offer
 from advisor.tunables import parse_tunable
 

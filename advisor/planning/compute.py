@@ -30,7 +30,7 @@ from advisor.planning.records import SATISFIED, Change, FileChange, Plan, PlanTa
 from advisor.rules.queries import kernel_version
 from advisor.rules.settings import judge_value, machine_of
 from advisor.tunables import FileEdit, Persisted, apply_edit, mentions_key, namespace_of, parse_tunable
-from advisor.tunables.link_mark import link_of
+from advisor.tunables.link_identity import link_of
 from advisor.tunables.link_mtu import LinkMtu
 from advisor.tunables.preflight import SideEffect, bind_probe, bind_steps
 from advisor.tunables.sysctl import Sysctl

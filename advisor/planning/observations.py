@@ -17,7 +17,7 @@ from advisor.planning.comparison import combine_values
 from advisor.planning.ownership import NOTHING_OWNED, Ownership
 from advisor.planning.records import PlanTarget
 from advisor.tunables import FileEdit, Persisted, Tunable, parse_tunable
-from advisor.tunables.link_mark import LinkMark, link_of, marks_of
+from advisor.tunables.link_identity import LinkMark, link_of, marks_of
 from advisor.tunables.preflight import Preflight, bind_steps
 from advisor.tunables.tunable import explain_misread
 

@@ -12,7 +12,7 @@ from advisor.facts.redaction import for_display
 from advisor.facts.writers.record import LastWord
 from advisor.host import Probe, PutFile, RunCommand, Step
 from advisor.tunables import Effect, FileEdit, Risk
-from advisor.tunables.link_mark import LinkMark
+from advisor.tunables.link_identity import LinkMark
 from advisor.tunables.preflight import ClassMember, SideEffect
 from advisor.tunables.tunable import Sense
 

@@ -28,7 +28,7 @@ from advisor.planning.selection import Selected
 from advisor.planning.shared_links import NO_SHARED_NETWORK, select_shared_links
 from advisor.planning.storage_units import StorageUnit, placeable_units, select_found
 from advisor.profiles.profile import KEEP, Computed, Condition, ForEach, Profile, Values, Wanted, parameter_values
-from advisor.profiles.single_values import is_value_word
+from advisor.profiles.requested import is_value_word
 
 
 class Request(msgspec.Struct, frozen=True):

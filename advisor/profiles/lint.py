@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+import msgspec
 
 from advisor.errors import near_names
+from advisor.facts.host_facts import Facts
+from advisor.facts.record_types import field_types
 from advisor.facts.roles import NFS_CLIENT, ROLES
-from advisor.profiles.fact_paths import FACT_FORMS
 from advisor.profiles.profile import (
     KEEP,
     Condition,
@@ -21,8 +26,39 @@ from advisor.profiles.profile import (
     parse_profile,
     read_profile_files,
 )
-from advisor.profiles.toml_lines import Place
+from advisor.profiles.toml_text import Place
 from advisor.tunables import parse_tunable
+
+FactForm = Literal["number", "text", "truth", "list", "table", "record"]
+
+
+def _walk(record: type, start: str) -> Iterator[tuple[str, FactForm]]:
+    for name, kind in field_types(record).items():
+        form, inner = _form_of(kind)
+        yield f"{start}{name}", form
+        if inner is not None:
+            yield from _walk(inner, f"{start}{name}.")
+
+
+def _form_of(kind: Any) -> tuple[FactForm, type | None]:
+    """Return the form of a field, and the record whose fields it has."""
+    origin = get_origin(kind) or kind
+    if origin in (Union, UnionType):
+        return _form_of(next(part for part in get_args(kind) if part is not NoneType))
+    if origin in (Literal, str):
+        return "text", None
+    if issubclass(origin, msgspec.Struct):
+        return "record", origin
+    if issubclass(origin, Mapping):
+        return "table", None
+    if issubclass(origin, bool):
+        return "truth", None
+    return ("number", None) if issubclass(origin, int | float) else ("list", None)
+
+
+FACT_FORMS = dict(_walk(Facts, ""))
+"""By dotted path. No path leads into a list; any key leads into a table."""
+
 
 _ALWAYS_UNMET = {
     **dict.fromkeys(("at-least", "at-most"), ("text", "truth", "list", "table", "record")),

@@ -25,7 +25,7 @@ from advisor.host.numbers import is_count
 from advisor.host.package_data import package_data
 from advisor.host.trusted_files import check_trusted
 from advisor.profiles.field_faults import describe_fault
-from advisor.profiles.toml_lines import Place, line_of
+from advisor.profiles.toml_text import Place, line_of
 from advisor.tunables.tunable import Sense
 
 MAX_PROFILE_BYTES = 256 * 1024
@@ -311,7 +311,7 @@ def read_profile(path: Path, *, only_trusted: bool = False) -> Profile:
 
 
 class ProfileFieldError(Exception):
-    """What is wrong with a field, ``path`` as `advisor.profiles.toml_lines` has it."""
+    """What is wrong with a field, ``path`` as `advisor.profiles.toml_text` has it."""
 
     def __init__(self, path: Place, message: str, hint: str | None = None) -> None:
         super().__init__(message)

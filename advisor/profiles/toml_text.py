@@ -1,9 +1,13 @@
-"""Texts as TOML (toml.io/en/v1.0.0), of every file of that kind that advisor writes."""
+"""Texts as TOML (toml.io/en/v1.0.0), and where in a TOML file each key stands. The decoder says so only where it fails
+itself, not for what it takes; this reads text that `tomllib` has taken already, so it need not check anything."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from advisor.host.patterns import lazy_regex
 
 
 def quote_toml(text: str) -> str:
@@ -38,3 +42,130 @@ def _toml_value(value: Any) -> str:
     if isinstance(value, bool | int | float):
         return str(value).lower()
     return quote_toml(str(value))
+
+
+Place = tuple[str | int, ...]
+
+_BLANK = lazy_regex(r"(?:[ \t\r\n]|#[^\n]*)*")
+_BASIC = r'"(?:[^"\\\n]|\\.)*"'
+_LITERAL = r"'[^'\n]*'"
+_KEY = lazy_regex(rf"[A-Za-z0-9_-]+|{_BASIC}|{_LITERAL}")
+_DOT = lazy_regex(r"[ \t]*\.[ \t]*")
+# Up to two quotes may stand before the three that end a string of several lines.
+_BASIC_LINES = r'"""(?:[^\\]|\\.)*?""""{0,2}'
+_LITERAL_LINES = r"'''.*?''''{0,2}"
+_STRING = lazy_regex(f"{_BASIC_LINES}|{_LITERAL_LINES}|{_BASIC}|{_LITERAL}", re.DOTALL)
+_BARE = lazy_regex(r"[^,\]}#\r\n]+")
+
+
+def lines_of(text: str) -> Mapping[Place, int]:
+    """Path of keys and indices → number of the line on which it begins, from 1."""
+    return _Scanner(text).lines
+
+
+def line_of(text: str, path: Sequence[str | int]) -> int | None:
+    """The line of a key, or of the innermost table or array around it that is there; None where nothing is."""
+    lines = lines_of(text)
+    return next((lines[tuple(path[:end])] for end in range(len(path), 0, -1) if tuple(path[:end]) in lines), None)
+
+
+class _Scanner:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._counted_to = 0
+        self._line = 1
+        self.lines: dict[Place, int] = {}
+        self._lengths: dict[Place, int] = {}
+        """Of each array of tables, as far as it has been seen."""
+        table: Place = ()
+        self._skip_blank()
+        while self._at < len(text):
+            if text.startswith("[", self._at):
+                # `[a.b]` or `[[a.b]]`: the table that the lines below it belong to.
+                is_array = self._text.startswith("[[", self._at)
+                self._at += 1 + is_array
+                self._skip_blank()
+                path: Place = ()
+                keys = self._read_keys()
+                for number, key in enumerate(keys):
+                    path = (*path, key)
+                    self._note_line(path)
+                    if is_array and number == len(keys) - 1:
+                        self._lengths[path] = self._lengths.get(path, 0) + 1
+                    if path in self._lengths:
+                        path = (*path, self._lengths[path] - 1)
+                        self._note_line(path)
+                self._skip_blank()
+                self._at += 1 + is_array
+                table = path
+            else:
+                self._read_pair(table)
+            self._skip_blank()
+
+    def _skip_blank(self) -> None:
+        self._match_pattern(_BLANK)
+
+    def _match_pattern(self, pattern: re.Pattern[str]) -> str:
+        found = pattern.match(self._text, self._at)
+        if found is None:
+            raise ValueError(f"not TOML at character {self._at}")
+        self._at = found.end()
+        return found[0]
+
+    def _note_line(self, path: Place) -> None:
+        self._line += self._text.count("\n", self._counted_to, self._at)
+        self._counted_to = self._at
+        self.lines.setdefault(path, self._line)
+
+    def _read_keys(self) -> list[str]:
+        keys = [_unquote_key(self._match_pattern(_KEY))]
+        while _DOT.match(self._text, self._at):
+            self._match_pattern(_DOT)
+            keys.append(_unquote_key(self._match_pattern(_KEY)))
+        return keys
+
+    def _read_pair(self, table: Place) -> None:
+        path = table
+        for key in self._read_keys():
+            path = (*path, key)
+            self._note_line(path)
+        self._skip_blank()
+        self._at += 1
+        self._skip_blank()
+        self._read_value(path)
+
+    def _read_value(self, path: Place) -> None:
+        first = self._text[self._at : self._at + 1]
+        if first in ("[", "{"):
+            self._at += 1
+            # The elements of an array, or the pairs of an inline table.
+            end = "]" if first == "[" else "}"
+            index = 0
+            self._skip_blank()
+            while not self._text.startswith(end, self._at):
+                if end == "]":
+                    self._note_line((*path, index))
+                    self._read_value((*path, index))
+                else:
+                    self._read_pair(path)
+                index += 1
+                self._skip_blank()
+                if self._text.startswith(",", self._at):
+                    self._at += 1
+                    self._skip_blank()
+            self._at += 1
+        elif first in ('"', "'"):
+            self._match_pattern(_STRING)
+        else:
+            self._match_pattern(_BARE)
+
+
+def _unquote_key(key: str) -> str:
+    if key[0] not in "\"'":
+        return key
+    import tomllib
+
+    value = tomllib.loads(f"key = {key}")["key"]
+    assert isinstance(value, str)
+    return value

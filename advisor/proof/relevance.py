@@ -14,7 +14,7 @@ from advisor.host import Host
 from advisor.host.patterns import lazy_regex
 from advisor.planning.records import Change, Plan
 from advisor.profiles.profile import Profile
-from advisor.profiles.single_values import toggle_needed
+from advisor.profiles.requested import toggle_needed
 from advisor.proof.records import ToggleClass
 from advisor.proof.target import MeasuredTarget, lower_devices
 from advisor.proof.workloads import Pattern

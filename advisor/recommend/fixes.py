@@ -8,8 +8,7 @@ import msgspec
 
 from advisor.planning.comparison import combine_values
 from advisor.profiles.profile import load
-from advisor.profiles.requested import RequestedProfile
-from advisor.profiles.single_values import WantedValue, is_line_about, values_profile
+from advisor.profiles.requested import RequestedProfile, WantedValue, is_line_about, values_profile
 from advisor.rules.finding import Finding
 from advisor.rules.numbering import find_numbered, number_findings
 from advisor.rules.remedy import SIGNS, Decide, PlanProfile, RunShell, SetTunable

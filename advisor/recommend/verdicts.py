@@ -19,8 +19,7 @@ from advisor.facts.site_settings import SiteSetting
 from advisor.facts.sysctl_files import is_pattern
 from advisor.facts.writers import next_boot, overriding_write
 from advisor.host import Host, Missing, observe
-from advisor.importers.growing import lowered_fields
-from advisor.importers.made import shorten_text
+from advisor.importers.made import lowered_fields, shorten_text
 from advisor.importers.pasted.forms import PassedOver, Pasted, PastedSetting
 from advisor.importers.pasted.here import on_this_host
 from advisor.planner import plan_profiles

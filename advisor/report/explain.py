@@ -13,7 +13,7 @@ from advisor.facts.settings import KEYS, SETTINGS, find_setting
 from advisor.facts.settings.record import Setting
 from advisor.host import Host, observe
 from advisor.profiles.profile import Profile, Wanted, load, profile_paths
-from advisor.profiles.single_values import is_line_about, known_ids, nearest_ids, with_kind
+from advisor.profiles.requested import is_line_about, known_ids, nearest_ids, with_kind
 from advisor.report.layout import Page, Span
 from advisor.report.profile_words import (
     GUARDS,

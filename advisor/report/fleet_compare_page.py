@@ -9,7 +9,9 @@ from advisor.fleet.paths.matrix import Matrix, MatrixCell
 from advisor.host.grouping import group_pairs
 from advisor.report.fleet_compare import (
     differing_hosts,
+    format_duration_us,
     goes_with_words,
+    in_trouble,
     names_words,
     network_words,
     odd_first,
@@ -17,8 +19,8 @@ from advisor.report.fleet_compare import (
     summary_words,
     unknown_words,
     verdict_words,
+    worst_of,
 )
-from advisor.report.fleet_matrix import format_duration_us, in_trouble, worst_of
 from advisor.report.format import natural, ranked
 from advisor.report.html import render_page
 from advisor.report.layout import counted

@@ -8,8 +8,7 @@ import msgspec
 
 from advisor.diagnosis.cause import percent
 from advisor.diagnosis.diagnose import Diagnosis
-from advisor.fleet.peers import MIN_PEERS, Outlier
-from advisor.fleet.why import FleetDiagnosis
+from advisor.fleet.why import MIN_PEERS, FleetDiagnosis, Outlier
 from advisor.host.grouping import group_pairs
 from advisor.report.format import natural, ranked, runs
 from advisor.report.layout import COMMAND, Page, Piece, Span, counted

@@ -41,7 +41,7 @@ from advisor.shell.quote import shell_quote
 from advisor.shell.rollback_script import hand_command
 
 if TYPE_CHECKING:
-    from advisor.profiles.single_values import WantedValue
+    from advisor.profiles.requested import WantedValue
 
 FINGERPRINT_DIGITS = 12
 
@@ -167,7 +167,7 @@ _WANTED: Mapping[str, str] = {"=": "wanted {value}", ">=": "wanted at least {val
 def _asked_bounds(words: Iterable[str]) -> Mapping[str, WantedValue]:
     """What the words of a command line ask for as a bound (``>=``, ``<=``), by its tunable."""
     # Pages of transactions are made without it.
-    from advisor.profiles.single_values import is_value_word, parse_value
+    from advisor.profiles.requested import is_value_word, parse_value
 
     values = (parse_value(word) for word in words if is_value_word(word))
     return {one.tunable: one for one in values if one.operator != "="}

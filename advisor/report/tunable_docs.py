@@ -14,7 +14,7 @@ from advisor.report.terms import EFFECTS, RISKS
 from advisor.shell.quote import shell_quote
 from advisor.shell.rollback_script import hand_command
 from advisor.tunables import FileEdit, Persisted, Tunable, all_kinds, find_kind, parse_tunable
-from advisor.tunables.edit_forms import line_setting
+from advisor.tunables.edits import line_setting
 from advisor.tunables.kind import Namespace, kind_words, own_docstring, plain_text
 from advisor.tunables.link import EXAMPLE_ADDRESS
 from advisor.tunables.llt import LLTTAB

@@ -43,7 +43,7 @@ from advisor.shell.data_file import FORMAT, make_data, make_records
 from advisor.shell.quote import LINK, shell_quote
 from advisor.shell.templates import render_shell
 from advisor.tunables import namespace_of, parse_tunable
-from advisor.tunables.link_mark import LinkMark, link_of
+from advisor.tunables.link_identity import LinkMark, link_of
 from advisor.tunables.link_rename import renamed_probe, renamed_step
 from advisor.tunables.preflight import SideEffect
 from advisor.tunables.sysctl_group import can_move, coupled_among, restore_rank, twin_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from advisor.limits.machines import AZURE_TABLE, EC2_TABLE, NEWER_KINDS, Machine
-from advisor.sizing.demand import Demand
-from advisor.sizing.records import Choice, Cloud, Short, VolumePurchase, size_part
+from advisor.sizing.records import Choice, Cloud, Demand, Short, VolumePurchase, size_part
 from advisor.sizing.volumes import PREMIUM, carried
 
 Rank = Callable[[Choice], tuple[object, ...]]

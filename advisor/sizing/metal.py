@@ -19,8 +19,7 @@ from advisor.limits.figures import Figures
 from advisor.limits.observed import mixed
 from advisor.limits.raid import combined
 from advisor.limits.records import Measure, Rate
-from advisor.sizing.demand import Demand
-from advisor.sizing.records import Choice, Excluded, Links, Short, SizedPart, VolumePurchase, size_part
+from advisor.sizing.records import Choice, Demand, Excluded, Links, Short, SizedPart, VolumePurchase, size_part
 from advisor.sizing.volumes import finite_value
 
 MOST_DRIVES = 128

@@ -14,9 +14,8 @@ from advisor.limits.google_disks import GOOGLE_DISKS
 from advisor.limits.machines import Given, Machine, all_machines
 from advisor.sizing import cloud as in_cloud
 from advisor.sizing import metal
-from advisor.sizing.demand import Demand
 from advisor.sizing.prices import Prices, with_price
-from advisor.sizing.records import Choice, Cloud, Excluded, Short, Sizing, VolumePurchase
+from advisor.sizing.records import Choice, Cloud, Demand, Excluded, Short, Sizing, VolumePurchase
 from advisor.sizing.volumes import BY_NAME, KINDS, MOST_ASKED, VolumeKind, declared_purchases, purchases
 
 CLOUDS: tuple[Cloud, ...] = ("aws", "azure", "metal")

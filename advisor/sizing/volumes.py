@@ -17,8 +17,7 @@ from advisor.limits.azure_disks import Tier
 from advisor.limits.declared import Declared
 from advisor.limits.figures import MIB
 from advisor.limits.media import medium_of
-from advisor.sizing.demand import Demand
-from advisor.sizing.records import Cloud, VolumePurchase
+from advisor.sizing.records import Cloud, Demand, VolumePurchase
 
 MOST_STRIPES = 16
 """Volumes of one stripe at most, unless a layout asks for more; a machine has room for few more."""

@@ -16,7 +16,7 @@ from advisor.planning.records import Change, Plan
 from advisor.shell.rollback_script import hand_command
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.tunables import parse_tunable
-from advisor.tunables.link_mark import LostLink, place_of
+from advisor.tunables.link_identity import LostLink, place_of
 from advisor.tunables.udev import ClassDevice, DeviceClass, device_value, find_again, plain_value, restored_value
 
 

@@ -38,7 +38,7 @@ from advisor.transaction.restore import (
 )
 from advisor.transaction.rollback import STEP_SECONDS, close_rolled_back, taken_over_error, write_scripts
 from advisor.transaction.watchdog import TakenOverError, Watchdog, current_session, not_started
-from advisor.tunables.link_mark import LostLink, foreign_links, link_of, place_of
+from advisor.tunables.link_identity import LostLink, foreign_links, link_of, place_of
 from advisor.tunables.preflight import SideEffect
 from advisor.tunables.sysctl_group import can_move, coupled_among
 from advisor.version import __version__

@@ -13,7 +13,7 @@ import msgspec
 from advisor.host import Host
 from advisor.planning.records import Change, Plan
 from advisor.transaction.side_effects import ItemOutcome
-from advisor.tunables.link_mark import LinkMark, LostLink, link_of, place_of
+from advisor.tunables.link_identity import LinkMark, LostLink, link_of, place_of
 from advisor.tunables.link_rename import renamed_probe, renamed_step
 from advisor.tunables.preflight import SideEffect
 

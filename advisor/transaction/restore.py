@@ -30,7 +30,7 @@ from advisor.transaction.side_effects import (
     restore_released,
     restore_side_effects,
 )
-from advisor.tunables.link_mark import LostLink, link_of
+from advisor.tunables.link_identity import LostLink, link_of
 from advisor.tunables.sysctl_group import can_be_moved
 from advisor.tunables.udev import RULES as APPEARING
 from advisor.tunables.udev import without_rules

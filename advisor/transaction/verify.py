@@ -17,7 +17,7 @@ from advisor.transaction.layers import overlaid_settings
 from advisor.transaction.origin import find_elsewhere
 from advisor.transaction.own_links import now_named, on_own_link
 from advisor.transaction.restore import file_content
-from advisor.tunables.link_mark import LostLink, link_of
+from advisor.tunables.link_identity import LostLink, link_of
 
 
 class Drift(msgspec.Struct, frozen=True):

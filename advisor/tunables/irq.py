@@ -20,7 +20,7 @@ from advisor.host.irq_identity import DEVICES, FUNCTIONS, read_identity
 from advisor.host.numbers import is_count
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kind import Kind
-from advisor.tunables.link_file import link_file_edit
+from advisor.tunables.link_rules import link_file_edit
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.tunable import Tunable, UnknownIdError
 

@@ -19,7 +19,7 @@ from advisor.facts.sysconfig import parse_assignments
 from advisor.host import Host, Missing, RunCommand
 from advisor.tunables.assignment_edit import is_one_value_a_line
 from advisor.tunables.edits import FileEdit, apply_edit, mentions_key
-from advisor.tunables.link_file import link_file_edit
+from advisor.tunables.link_rules import link_file_edit
 from advisor.tunables.netplan_edit import edit_netplan
 
 _HEADING = 1000  # characters in which a program says that a file is its own

@@ -9,7 +9,7 @@ import msgspec
 
 from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile
 from advisor.host.identity import Identity
-from advisor.tunables.link_mark import LinkMark
+from advisor.tunables.link_identity import LinkMark
 
 RefusalState = Literal["blocked", "not-applicable", "in-place", "by-hand", "incapable", "unknown"]
 

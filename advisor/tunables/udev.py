@@ -33,7 +33,7 @@ from advisor.tunables.block import ATTRIBUTES, SCHEDULERS, BlockQueue
 from advisor.tunables.block_identity import identities_of, identity_refusal, later_rules
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kind import Capture, Kind
-from advisor.tunables.link_mark import mark_of
+from advisor.tunables.link_identity import mark_of
 from advisor.tunables.link_txqueuelen import LinkTxqueuelen
 from advisor.tunables.preflight import ClassMember, Preflight, list_choices
 from advisor.tunables.tunable import StoredValue, UnknownIdError

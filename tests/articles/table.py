@@ -33,7 +33,7 @@ from advisor.report.size import size_text
 from advisor.report.what_if import add_what_if
 from advisor.rules.ebs_purchase import unusable
 from advisor.rules.registry import judge
-from advisor.sizing.demand import parse_demand
+from advisor.sizing.records import parse_demand
 from advisor.sizing.search import SizeQuestion, parse_layouts
 from advisor.sizing.search import answer as size
 from tests.cases import read_cases

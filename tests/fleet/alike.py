@@ -15,11 +15,10 @@ from advisor.facts.infoscale_configuration import InfoScaleSigns
 from advisor.facts.infoscale_text import LltHost
 from advisor.facts.iscsi import Iscsi, IscsiSession
 from advisor.facts.lltstat import LltNode
-from advisor.fleet.compare.advisor_state import AdvisorState
 from advisor.fleet.compare.columns import Fleet
 from advisor.fleet.compare.comparison import FleetFinding, HostComparison
 from advisor.fleet.compare.outliers import find_outliers
-from advisor.fleet.compare.summary import CaptureSource, summarise_host
+from advisor.fleet.compare.summary import AdvisorState, CaptureSource, summarise_host
 from advisor.snapshot.archive import capture_host, save_snapshot
 from tests.planning.system import LOOPBACK, Link, system
 from tests.rules import build

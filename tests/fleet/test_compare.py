@@ -16,9 +16,9 @@ from advisor.facts.llt import Llttab
 from advisor.facts.memory import HugePagePool, Memory, Sockets
 from advisor.facts.owners import Owners
 from advisor.facts.unknown import Unknown
-from advisor.fleet.compare.advisor_state import AdvisorState
 from advisor.fleet.compare.comparison import HeldValue
 from advisor.fleet.compare.outliers import find_outliers
+from advisor.fleet.compare.summary import AdvisorState
 from advisor.operations.severity import has_severity
 from tests.fleet.alike import (
     ODD,

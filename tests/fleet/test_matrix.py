@@ -11,9 +11,19 @@ import pytest
 
 from advisor.fleet.compare.summary_links import Membership
 from advisor.fleet.paths.findings import RTT_FLOOR_US, find_culprits, judge_matrix
-from advisor.fleet.paths.matrix import Matrix, MatrixCell, choose_targets, make_matrix, parse_answer, probe_script
-from advisor.fleet.paths.script import MAX_ANSWER
-from advisor.fleet.paths.targets import FULL_MESH, MAX_TARGETS, NEIGHBOURS, ProbedLink
+from advisor.fleet.paths.matrix import (
+    FULL_MESH,
+    MAX_ANSWER,
+    MAX_TARGETS,
+    NEIGHBOURS,
+    Matrix,
+    MatrixCell,
+    ProbedLink,
+    choose_targets,
+    make_matrix,
+    parse_answer,
+    probe_script,
+)
 from tests.fleet.wires import member
 
 BIN = Path(sys.executable).parent

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from advisor.diagnosis.observation import read_context
-from advisor.fleet.peers import MIN_PEERS, Measure, PeerFigure, find_outliers, measure_host
+from advisor.fleet.why import MIN_PEERS, Measure, PeerFigure, find_outliers, measure_host
 from tests.diagnosis.moments import Disk, Link, Machine, host_at, span_of
 
 

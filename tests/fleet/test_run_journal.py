@@ -24,10 +24,14 @@ from advisor.fleet.runs.journal import (
     RunJournal,
     WaveBegun,
     WaveEnded,
+    all_runs,
+    find_run,
+    lock_store,
+    next_id,
     read_entries,
     read_run,
+    same_order,
 )
-from advisor.fleet.runs.run_store import all_runs, find_run, lock_store, next_id, same_order
 from advisor.fleet.runs.waves import Wave, WaveShape
 from advisor.fleet.store import FleetStore
 

@@ -51,15 +51,15 @@ from advisor.operations.muting import parse_muting, parse_until
 from advisor.operations.severity import check_severity
 from advisor.planning.records import Plan
 from advisor.profiles.profile import parse_profile
-from advisor.profiles.toml_lines import lines_of
+from advisor.profiles.toml_text import lines_of
 from advisor.proof import archive
 from advisor.proof.covariates import parse_disk_bytes
 from advisor.proof.live_source import parse_limits
 from advisor.proof.own_command import LIVE_KINDS, CommandMetric, parse_metrics
 from advisor.proof.workload_file import parse_workload_file
 from advisor.reach.icmp import IP_RECVERR, IPV6_RECVERR, parse_reply, parse_said
-from advisor.sizing.demand import parse_demand
 from advisor.sizing.prices import parse_prices
+from advisor.sizing.records import parse_demand
 from advisor.snapshot import archive as snapshot
 from advisor.snapshot import tar as tarball
 from advisor.snapshot.remote.stream import Stream

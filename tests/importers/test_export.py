@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 
 from advisor.errors import RefusedError, UsageError
 from advisor.exporters import FORMATS, Bundle, Exported, export_form
-from advisor.exporters.settings import ExportedSetting
-from advisor.exporters.write import write_bundle
+from advisor.exporters.settings import ExportedSetting, write_bundle
 from advisor.host import WriteFile
 from advisor.host.probes import ReadFile
 from advisor.planning.records import Plan
@@ -187,7 +186,7 @@ def test_tuned_takes_whatever_is_one_attribute_below_sys(path: str, is_carried: 
 @pytest.mark.parametrize("mask", [0o022, 0o077])
 def test_files_have_the_modes_that_the_caller_wants(tmp_path: Path, mask: int) -> None:
     write_it = (
-        "from pathlib import Path; from advisor.exporters.write import write_bundle; "
+        "from pathlib import Path; from advisor.exporters.settings import write_bundle; "
         "from advisor.exporters import Bundle; import sys; "
         "write_bundle(Bundle({'a/b': b'1', 'run.sh': b''}, (), (), ('run.sh',)), Path(sys.argv[1]))"
     )

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor.exporters import Exported, export_form
-from advisor.exporters.settings import ExportedSetting
-from advisor.exporters.write import write_bundle
+from advisor.exporters.settings import ExportedSetting, write_bundle
 from advisor.host import WriteFile
 from advisor.host.probes import ReadFile
 from advisor.planning.records import Plan

@@ -11,7 +11,7 @@ from advisor.host import DirectoryFiles, Host, NoCommands
 from advisor.importers.from_tuned import import_tuned
 from advisor.importers.records import Imported, Mode
 from advisor.importers.to_profile import to_profile
-from advisor.importers.tuned.operators import parse_assignment
+from advisor.importers.tuned.context import parse_assignment
 from advisor.importers.tuned.plugin_boot import parse_cmdline
 from advisor.importers.tuned.plugin_disk import parse_readahead
 from advisor.importers.tuned.plugin_net import parse_link_parameters

@@ -17,8 +17,8 @@ from advisor.facts.tuned.profile import TunedProfile, load_tuned
 from advisor.facts.tuned.variables import Variables
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, live_host
+from advisor.importers.tuned.context import SENSES, can_compare, parse_assignment
 from advisor.importers.tuned.devices import parse_device_rules
-from advisor.importers.tuned.operators import SENSES, can_compare, parse_assignment
 from tests.cases import read_cases
 from tests.importers.tuned_package import NAMES, ask, moved_profiles, stand_ins, tuned_files
 

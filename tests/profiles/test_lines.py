@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from advisor.errors import InvalidInputError
 from advisor.profiles.lint import lint_profile
 from advisor.profiles.profile import parse_profile, profile_paths
-from advisor.profiles.toml_lines import line_of, lines_of
+from advisor.profiles.toml_text import line_of, lines_of
 from tests.cases import read_cases
 
 DATA = read_cases(__file__)

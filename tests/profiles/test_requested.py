@@ -15,8 +15,16 @@ from advisor.host import Host
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
 from advisor.profiles.profile import load, profile_paths
-from advisor.profiles.requested import RequestedProfile, load_one, load_requested
-from advisor.profiles.single_values import WantedValue, parse_value, profile_name, values_profile, with_kind
+from advisor.profiles.requested import (
+    RequestedProfile,
+    WantedValue,
+    load_one,
+    load_requested,
+    parse_value,
+    profile_name,
+    values_profile,
+    with_kind,
+)
 from advisor.report.plan import apply_command, plan_text
 from tests.cli.inside import call_inside
 from tests.trees import host_of, make_tree

@@ -13,7 +13,7 @@ from advisor.profiles.profile import (
     profile_paths,
     shipped_directory,
 )
-from advisor.profiles.single_values import is_line_about
+from advisor.profiles.requested import is_line_about
 from advisor.report.library import profile_list_text, profile_text
 from advisor.report.profile_words import condition_words, fill_template, parameter_words, wanted_value
 from tests.report.pasted import lines_too_wide

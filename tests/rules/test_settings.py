@@ -6,7 +6,7 @@ import pytest
 
 from advisor.facts.settings import CAUTIONS, KEYS, SETTINGS, find_setting
 from advisor.facts.settings.record import Machine
-from advisor.profiles.single_values import known_ids, parse_value, values_profile
+from advisor.profiles.requested import known_ids, parse_value, values_profile
 from advisor.report.explain import explain_id
 from advisor.rules.settings import is_bad, judge_value
 from advisor.tunables.catalogue import find_harm

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError, UsageError
-from advisor.sizing.demand import parse_demand
 from advisor.sizing.prices import parse_prices, read_prices
+from advisor.sizing.records import parse_demand
 from tests.known import known
 
 HEAD = b'date = 2026-11-01\ncurrency = "EUR"\n'

@@ -19,9 +19,8 @@ from advisor.limits.machine_file import parse_machines
 from advisor.limits.machines import find_machine
 from advisor.report.size import size_text
 from advisor.sizing import metal
-from advisor.sizing.demand import Demand, parse_demand
 from advisor.sizing.prices import parse_prices
-from advisor.sizing.records import Choice, Cloud, Sizing
+from advisor.sizing.records import Choice, Cloud, Demand, Sizing, parse_demand
 from advisor.sizing.search import CLOUDS, SizeQuestion, answer, parse_layouts
 from advisor.sizing.volumes import carried, purchases
 from tests.known import known

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from advisor.fleet.compare.columns import Fleet
-from advisor.fleet.compare.judged import JudgedRow, explains_effect
+from advisor.fleet.compare.columns import Fleet, JudgedRow, explains_effect
 from advisor.fleet.compare.topology import Shared
 from advisor.host.patterns import lazy_regex
 

@@ -14,9 +14,8 @@ import msgspec
 
 from advisor.errors import AdvisorError
 from advisor.facts.host_facts import scan
-from advisor.fleet.compare.advisor_state import read_standing
 from advisor.fleet.compare.columns import Fleet
-from advisor.fleet.compare.summary import CaptureSource, HostSummary, summarise_host
+from advisor.fleet.compare.summary import CaptureSource, HostSummary, read_standing, summarise_host
 from advisor.host import Host
 from advisor.snapshot.archive import open_snapshot
 from advisor.snapshot.remote.capture import open_capture

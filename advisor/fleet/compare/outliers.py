@@ -17,10 +17,9 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.fleet.compare.attributes import OWN_PURPOSE, Scope, kind_of
 from advisor.fleet.compare.collected import Value
-from advisor.fleet.compare.columns import Fleet
+from advisor.fleet.compare.columns import Fleet, Judge, JudgedRow
 from advisor.fleet.compare.comparison import FleetFinding, HardwareGroup, HostComparison, HostLine, UnknownOn
 from advisor.fleet.compare.consequences import key_of, without_covered, without_effects
-from advisor.fleet.compare.judged import Judge, JudgedRow
 from advisor.fleet.compare.matching import match_links
 from advisor.fleet.compare.remedies import CommandOrigin, remedy_commands
 from advisor.fleet.compare.summary import TYPE_ATTRIBUTES, HardwareType, HostSummary

@@ -12,8 +12,7 @@ import msgspec
 from advisor.facts.settings import find_setting
 from advisor.facts.settings.record import Machine
 from advisor.fleet.compare.collected import Value
-from advisor.fleet.compare.columns import Fleet
-from advisor.fleet.compare.judged import JudgedRow
+from advisor.fleet.compare.columns import Fleet, JudgedRow
 from advisor.host.grouping import group_pairs
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex

@@ -16,7 +16,19 @@ from advisor.fleet import counted_hosts
 from advisor.fleet.inventory import Access, Inventory, file_name, named_hosts
 from advisor.fleet.runs import run as running
 from advisor.fleet.runs.executor import Hands, Say
-from advisor.fleet.runs.journal import Asked, Ended, Planned, ProofDone, RunJournal, RunRecord, read_entries, read_run
+from advisor.fleet.runs.journal import (
+    Asked,
+    Ended,
+    Planned,
+    ProofDone,
+    RunJournal,
+    RunRecord,
+    find_run,
+    lock_store,
+    next_id,
+    read_entries,
+    read_run,
+)
 from advisor.fleet.runs.planning import FleetPlan, check_failover, plan_fleet
 from advisor.fleet.runs.proving import (
     SentProfile,
@@ -25,8 +37,7 @@ from advisor.fleet.runs.proving import (
     read_sent_profile,
     settle_open_proofs,
 )
-from advisor.fleet.runs.resume import take_up
-from advisor.fleet.runs.run_store import find_run, lock_store, next_id
+from advisor.fleet.runs.reconcile import take_up
 from advisor.fleet.runs.waves import Canary, WaveShape
 from advisor.fleet.store import FleetStore
 from advisor.planner import profile_requests

@@ -24,8 +24,7 @@ from advisor.fleet.runs.planning import FleetPlan
 from advisor.host.signals import interruptible
 from advisor.planning.records import Plan
 from advisor.profiles.profile import profile_paths, read_profile_files
-from advisor.profiles.requested import is_file_word, load_one
-from advisor.profiles.single_values import is_value_word
+from advisor.profiles.requested import is_file_word, is_value_word, load_one
 from advisor.shell.quote import shell_quote
 
 LOOK_SECONDS = 60

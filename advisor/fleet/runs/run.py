@@ -2,7 +2,7 @@
 
 A wave is applied, its gate asked, and only then confirmed. Whatever goes wrong, all of that wave is rolled back and the
 run stops there; waves before it stay. A controller that is killed leaves each host of the wave to its watchdog, which
-rolls it back when its window is over; `advisor.fleet.runs.resume` resumes the run.
+rolls it back when its window is over; `advisor.fleet.runs.reconcile` resumes the run.
 """
 
 from __future__ import annotations

@@ -12,10 +12,19 @@ from advisor.errors import AdvisorError, RefusedError
 from advisor.fleet import FORKS, counted_hosts
 from advisor.fleet.inventory import Access, Inventory, InventoryHost, named_hosts
 from advisor.fleet.runs.executor import Hands, Result, Say, end_orphans
-from advisor.fleet.runs.journal import Ended, Resumed, RunJournal, RunRecord, read_run
+from advisor.fleet.runs.journal import (
+    Ended,
+    Resumed,
+    RunJournal,
+    RunRecord,
+    all_runs,
+    find_run,
+    lock_store,
+    read_run,
+    same_order,
+)
 from advisor.fleet.runs.planning import CapturedHost
 from advisor.fleet.runs.reconcile import FleetRollback
-from advisor.fleet.runs.run_store import all_runs, find_run, lock_store, same_order
 from advisor.fleet.store import FleetStore
 from advisor.host.signals import interruptible
 from advisor.snapshot.archive import open_snapshot

@@ -10,9 +10,8 @@ from advisor.facts.tuned.places import lacks_perf
 from advisor.facts.tuned.profile import SCOPE, TunedProfile
 from advisor.facts.tuned.reapplied import read_reapplied
 from advisor.host import Host
-from advisor.importers.aliases import without_rivals
 from advisor.importers.disjoint import last_wins, make_disjoint
-from advisor.importers.made import Found, SourceLine, flatten_found
+from advisor.importers.made import Found, SourceLine, flatten_found, without_rivals
 from advisor.importers.records import ImportedSetting, Mode
 from advisor.importers.tuned.context import Context, Given
 from advisor.importers.tuned.instances import PluginInstance, make_instances

@@ -9,7 +9,7 @@ from advisor.facts.tuned.places import is_on
 from advisor.facts.tuned.profile import TunedProfile, Unit
 from advisor.host import Host
 from advisor.host.grouping import group_pairs
-from advisor.importers.growing import is_growing, lowered_fields
+from advisor.importers.made import is_growing, lowered_fields
 from advisor.importers.records import ImportDifference, ImportedSetting
 from advisor.importers.tuned.devices import is_no_disk
 from advisor.importers.tuned.instances import make_instances

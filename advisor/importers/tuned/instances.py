@@ -14,8 +14,7 @@ from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
 from advisor.host.numbers import whole_number
 from advisor.importers.records import Mode
-from advisor.importers.tuned.devices import Rules, assign_devices, devices_of, parse_device_rules
-from advisor.importers.tuned.udev import udev_properties
+from advisor.importers.tuned.devices import Rules, assign_devices, devices_of, parse_device_rules, udev_properties
 
 DEVICE_PLUGINS = ("disk", "net", "cpu")
 

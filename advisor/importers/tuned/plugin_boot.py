@@ -8,8 +8,7 @@ import re
 from advisor.facts.tuned.functions import AssertionFailedError
 from advisor.importers.made import Found
 from advisor.importers.records import ImportedSense, ImportedSetting
-from advisor.importers.tuned.context import Given
-from advisor.importers.tuned.operators import parse_assignment
+from advisor.importers.tuned.context import Given, parse_assignment
 from advisor.tunables.programs import refused_word
 
 _INITRD = {

@@ -9,10 +9,9 @@ from advisor.host import Host
 from advisor.host.patterns import lazy_regex
 from advisor.importers.made import Found
 from advisor.importers.records import ImportedSetting
-from advisor.importers.tuned.context import Given
+from advisor.importers.tuned.context import Given, can_compare, parse_assignment
 from advisor.importers.tuned.devices import is_array, is_no_disk, is_tuned_disk
 from advisor.importers.tuned.instances import rules_of
-from advisor.importers.tuned.operators import can_compare, parse_assignment
 from advisor.profiles.profile import FieldSense, ForEach, Only
 
 OPTIONS = frozenset({"dynamic", "elevator", "apm", "spindown", "readahead", "readahead_multiply", "scheduler_quantum"})

@@ -10,9 +10,8 @@ from advisor.host import Missing
 from advisor.host.patterns import lazy_regex
 from advisor.importers.made import Found, flatten_found
 from advisor.importers.records import ImportedSetting
-from advisor.importers.tuned.context import Given
+from advisor.importers.tuned.context import Given, can_compare, parse_assignment
 from advisor.importers.tuned.instances import rules_of
-from advisor.importers.tuned.operators import can_compare, parse_assignment
 from advisor.profiles.profile import FieldSense, Only
 
 _COALESCE = frozenset(

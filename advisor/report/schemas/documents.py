@@ -12,11 +12,11 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.infoscale_configuration import Recognition
 from advisor.facts.unknown import Unknown
 from advisor.fleet.compare.comparison import HostComparison, HostLine
-from advisor.fleet.peers import Outlier, PeerGroup
 from advisor.fleet.runs.journal import GateDone, HostState, PlannedState, ProofDone
 from advisor.fleet.runs.status import HostState as StandingState
 from advisor.fleet.runs.waves import Wave
 from advisor.fleet.scan import HostScan
+from advisor.fleet.why import Outlier, PeerGroup
 from advisor.host.provenance import Source
 from advisor.importers.other_writer import OtherWriter
 from advisor.importers.records import Imported, Outcome
