@@ -142,7 +142,8 @@ def compare_fleet(
         failed = {name: why for name, why in {**failed, **unread}.items() if not pair or name in pair}
         matrix = None
         if probe and collection is not None:
-            matrix = probe_paths(collection.inventory, hosts, fleet, forks=collection.forks)
+            members = {row.name: row.memberships for row in fleet.hosts}
+            matrix = probe_paths(collection.inventory, hosts, members, forks=collection.forks)
         return find_outliers(
             fleet,
             controller=CommandOrigin(collection.inventory.sources[0] if collection else None),

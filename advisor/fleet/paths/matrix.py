@@ -22,8 +22,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from advisor.fleet import FORKS, counted_hosts
-from advisor.fleet.compare.columns import Fleet
+from advisor.fleet import counted_hosts
 from advisor.fleet.compare.summary_links import Membership
 from advisor.fleet.engine import HostAnswer, HostJob, run_job
 from advisor.fleet.inventory import Inventory, InventoryHost, file_name
@@ -436,9 +435,11 @@ _SECONDS = 300
 _MAX_ANSWER = 4 << 20
 
 
-def probe_paths(inventory: Inventory, hosts: Sequence[InventoryHost], fleet: Fleet, *, forks: int = FORKS) -> Matrix:
+def probe_paths(
+    inventory: Inventory, hosts: Sequence[InventoryHost], members: Mapping[str, Iterable[Membership]], *, forks: int
+) -> Matrix:
     """Asks every host for the paths to the others. A host that does not answer is in the matrix with the reason."""
-    targets = choose_targets({row.name: row.memberships for row in fleet.hosts})
+    targets = choose_targets(members)
     asked = [host for host in hosts if targets.by_host.get(host.name)]
     answers = {}
     with tempfile.TemporaryDirectory(prefix="advisor-probe.") as place:
