@@ -15,6 +15,7 @@ from advisor.importers.records import ImportedSetting
 from advisor.profiles.profile import Only
 from advisor.tunables import parse_tunable
 from advisor.tunables.preflight import ExpandsIds
+from advisor.tunables.udev import may_agree
 
 
 def last_wins(settings: Sequence[ImportedSetting]) -> list[ImportedSetting]:
@@ -97,7 +98,7 @@ def _without_later(one: ImportedSetting, later: Sequence[str], host: Host) -> Im
         return _leave_out_line(one) if _fits_patterns(name, later) else one
     patterns = one.only.names if one.only is not None and one.only.names else ("*",)
     here = [name for name in _devices_of(host, one.for_each) if _fits_patterns(name, patterns)]
-    if not any(_may_overlap(pattern, other) for pattern in patterns for other in later):
+    if not any(may_agree(pattern, other) for pattern in patterns for other in later):
         return one
     names = tuple(name for name in here if not _fits_patterns(name, later))
     if not names:
@@ -121,11 +122,3 @@ def _devices_of(host: Host, each: str) -> Iterable[str]:
 
 def _fits_patterns(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _may_overlap(one: str, other: str) -> bool:
-    """Whether two patterns may fit one name; where that is unknown, they may."""
-    if one == other or "*" in (one, other):
-        return True
-    first, second = (re.split(r"[*?\[]", pattern)[0] for pattern in (one, other))
-    return first.startswith(second) or second.startswith(first)

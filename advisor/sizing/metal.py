@@ -60,24 +60,19 @@ CLASSES = (
 )
 
 
-class LinkKind(msgspec.Struct, frozen=True):
-    name: str
-    mb_s: float
-    source: str
-
-
-def link_kinds() -> tuple[LinkKind, ...]:
+def link_kinds() -> tuple[Links, ...]:
     """Ethernet at an MTU of 9,000 and InfiniBand, less their headers."""
     ethernet = (
-        LinkKind(
+        Links(
             f"{gbit} Gbit/s Ethernet, MTU 9,000",
+            1,
             wire.mb_per_s(gbit * 1000) * wire.tcp_efficiency(9000),
             wire.ETHERNET_SOURCE,
         )
         for gbit in (10, 25, 40, 100, 200)
     )
     infiniband = (
-        LinkKind(name, wire.mb_per_s(gbit * 1000) * wire.infiniband_efficiency(), wire.INFINIBAND_SOURCE)
+        Links(name, 1, wire.mb_per_s(gbit * 1000) * wire.infiniband_efficiency(), wire.INFINIBAND_SOURCE)
         for name, gbit in (("EDR InfiniBand", 100), ("HDR InfiniBand", 200))
     )
     return (*ethernet, *infiniband)
@@ -122,8 +117,8 @@ def choices(
 def _fewest_links(demand: Demand, most: int) -> list[Links]:
     """Of each kind as many as are enough: a link carries reads one way and writes the other."""
     needed = max(demand.read_mb_s or 0, demand.write_mb_s or 0)
-    counts = ((kind, max(1, math.ceil(needed / kind.mb_s - 1e-9))) for kind in link_kinds())
-    return [Links(kind.name, count, kind.mb_s, kind.source) for kind, count in counts if count <= most]
+    wires = (msgspec.structs.replace(one, count=max(1, math.ceil(needed / one.mb_s - 1e-9))) for one in link_kinds())
+    return [one for one in wires if one.count <= most]
 
 
 def _fewest_drives(drive: Drive, level: str, count: int | None, demand: Demand, most: int) -> int | None:
@@ -223,7 +218,7 @@ def shortfalls(demand: Demand, declared: Declared) -> Iterator[Short]:
     needed = max(demand.read_mb_s or 0, demand.write_mb_s or 0)
     fastest = max(link_kinds(), key=lambda one: one.mb_s)
     if (most := MOST_LINKS * fastest.mb_s) < needed:
-        of = f"{MOST_LINKS} × {fastest.name} ({fastest.source})"
+        of = f"{MOST_LINKS} × {fastest.kind} ({fastest.source})"
         yield Short("metal", "mb_s", needed, most, needed - most, of)
     for drive in drives_of(declared):
         array = combined("raid0", [drive.figures] * MOST_DRIVES)

@@ -196,6 +196,7 @@ class BlockValue(KernelFile, frozen=True):
     attributes: ClassVar[tuple[str, ...]]
     holds_count = True
     id_form = "{self.kind}:{self.device}:{self.attribute}"
+    path_form = "/sys/block/{self.device}/{self.directory}/{self.attribute}"
 
     @classmethod
     def parse(cls, rest: str) -> Self:
@@ -205,10 +206,6 @@ class BlockValue(KernelFile, frozen=True):
             hint = f"write {example}, one of {names}"
             raise UnknownIdError(rest, kind=cls.kind, hint=hint)
         return cls(device, attribute)
-
-    @property
-    def path(self) -> str:
-        return f"/sys/block/{self.device}/{self.directory}/{self.attribute}"
 
     def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         return device_rule(host, self.device, f"{self.directory}/{self.attribute}", value)

@@ -142,16 +142,13 @@ class CpuBoost(WrittenAtBoot, frozen=True):
     """
 
     id_form = "cpufreq:boost"
+    path_form = f"{CPUFREQ}/boost"
 
     kind = "cpufreq"
     id_pattern = lazy_regex("boost")
     id_hint = "write cpufreq:boost"
     accepted = lazy_regex("[01]")
     wrong = "is not 0 or 1"
-
-    @property
-    def path(self) -> str:
-        return f"{CPUFREQ}/boost"
 
     def explain_absence(self, host: Host, missing: Missing) -> Missing:
         if missing.is_absent and host.is_dir("/sys/devices/system/cpu/intel_pstate"):

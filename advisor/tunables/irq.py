@@ -15,10 +15,11 @@ from functools import lru_cache
 
 from advisor.facts.cpulist import format_list, parse_list
 from advisor.facts.systemd import read_systemd
-from advisor.host import Host, Missing, Probe, ReadFile, RunCommand, Step, WriteFile
+from advisor.host import Host, Missing, RunCommand
 from advisor.host.irq_identity import DEVICES, FUNCTIONS, read_identity
 from advisor.host.numbers import is_count
 from advisor.tunables.edits import FileEdit
+from advisor.tunables.kernel_file import KernelFile
 from advisor.tunables.kind import Kind
 from advisor.tunables.link_rules import link_file_edit
 from advisor.tunables.preflight import Preflight
@@ -97,8 +98,11 @@ set_all() {
 """
 
 
-class IrqAffinity(Tunable, frozen=True):
+class IrqAffinity(KernelFile, frozen=True):
     number: int
+
+    id_form = "irq:{self.number}:affinity"
+    path_form = "/proc/irq/{self.number}/smp_affinity_list"
 
     @classmethod
     def parse(cls, rest: str) -> IrqAffinity:
@@ -106,14 +110,6 @@ class IrqAffinity(Tunable, frozen=True):
         if not found:
             raise UnknownIdError(rest, kind="irq", hint="write irq:42:affinity")
         return cls(int(found[1]))
-
-    @property
-    def id(self) -> str:
-        return f"irq:{self.number}:affinity"
-
-    @property
-    def probe(self) -> Probe:
-        return ReadFile(f"/proc/irq/{self.number}/smp_affinity_list")
 
     def check_value(self, value: str) -> str | None:
         try:
@@ -125,9 +121,6 @@ class IrqAffinity(Tunable, frozen=True):
         # What reads otherwise than it was written would count as not set.
         form = format_list(cpus)
         return None if value == form else f"is not as the kernel prints the list of these CPUs: write {form}"
-
-    def make_steps(self, value: str) -> tuple[Step, ...]:
-        return (WriteFile(f"/proc/irq/{self.number}/smp_affinity_list", value),)
 
     def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         if not host.is_dir("/run/systemd/system"):

@@ -14,9 +14,12 @@ from advisor.tunables.tunable import Tunable, UnknownIdError
 class KernelFile(Tunable, frozen=True):
     """A kind gives the path, and the form that reduces the file to a value where its words alone do not do."""
 
+    path_form: ClassVar[str]
+    """The path, with the fields of ``self`` in it."""
+
     @property
     def path(self) -> str:
-        raise NotImplementedError
+        return self.path_form.format(self=self)
 
     @property
     def value_form(self) -> str:
@@ -61,6 +64,7 @@ class NamedAttribute(WrittenAtBoot, frozen=True):
     directory: ClassVar[str]
     names: ClassVar[tuple[str, ...]]
     id_form = "{self.kind}:{self.name}"
+    path_form = "{self.directory}/{self.name}"
 
     @classmethod
     def parse(cls, rest: str) -> Self:
@@ -68,10 +72,6 @@ class NamedAttribute(WrittenAtBoot, frozen=True):
             hint = f"write {cls.kind}:NAME, one of {', '.join(cls.names)}"
             raise UnknownIdError(rest, kind=cls.kind, hint=hint)
         return cls(rest)
-
-    @property
-    def path(self) -> str:
-        return f"{self.directory}/{self.name}"
 
     def explain_choice(self, host: Host, wanted: str) -> str | None:
         """Why a file that lists its choices would not take a word."""

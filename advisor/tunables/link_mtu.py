@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 
-from advisor.host import Host, Missing, Probe, ReadFile, SetMtu, Step
+from advisor.host import Host, Missing, SetMtu, Step
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
+from advisor.tunables.kernel_file import KernelFile
 from advisor.tunables.link_driver import LinkRing, observe_side_effect
 from advisor.tunables.preflight import Preflight
 from advisor.tunables.sysctl import coupled_side_effects
 from advisor.tunables.sysctl_group import ipv6_keys
-from advisor.tunables.tunable import Tunable
 
 _NAME = lazy_regex(r"[^\s/:\0]{1,15}", re.ASCII)
 _MAX_NAME_BYTES = 15
@@ -24,19 +24,16 @@ IPV6_MTU_BYTES = 1280
 """The least that IPv6 asks of a link (RFC 8200 section 5); below it the kernel removes all that IPv6 has of it."""
 
 
-class LinkMtu(Tunable, frozen=True):
+class LinkMtu(KernelFile, frozen=True):
     link: str
 
     risk = "link"
     holds_count = True
     id_form = "link:{self.link}:mtu"
+    path_form = "/sys/class/net/{self.link}/mtu"
 
     accepted = lazy_regex(r"[1-9][0-9]{0,9}")
     wrong = "is no MTU: that is a number of bytes"
-
-    @property
-    def probe(self) -> Probe:
-        return ReadFile(f"/sys/class/net/{self.link}/mtu")
 
     def make_steps(self, value: str) -> tuple[Step, ...]:
         return (SetMtu(self.link, int(value)),)

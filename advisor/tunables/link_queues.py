@@ -24,10 +24,7 @@ class QueueValue(KernelFile, frozen=True):
     side: ClassVar[str]
     file: ClassVar[str]
     id_form = "link:{self.link}:{self.word}.{self.side}-{self.queue}"
-
-    @property
-    def path(self) -> str:
-        return f"/sys/class/net/{self.link}/queues/{self.side}-{self.queue}/{self.file}"
+    path_form = "/sys/class/net/{self.link}/queues/{self.side}-{self.queue}/{self.file}"
 
     def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         # Not an assignment to the attribute, which would come before the program that sets the number of queues.
@@ -40,9 +37,7 @@ class QueueValue(KernelFile, frozen=True):
 class QueueCpus(QueueValue, frozen=True):
     """The CPUs of a queue, as a kernel list such as ``0-3,8``, or ``none``."""
 
-    @property
-    def value_form(self) -> str:
-        return "cpumask"
+    value_form = "cpumask"
 
     def check_value(self, value: str) -> str | None:
         if value == NO_CPUS:

@@ -5,24 +5,21 @@ It bounds the qdiscs that have no limit of their own, such as pfifo_fast.
 
 from __future__ import annotations
 
-from advisor.host import Host, Missing, Probe, ReadFile, SetTxqueuelen, Step
+from advisor.host import Host, Missing, SetTxqueuelen, Step
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
+from advisor.tunables.kernel_file import KernelFile
 from advisor.tunables.link_rules import attribute_rule
-from advisor.tunables.tunable import Tunable
 
 
-class LinkTxqueuelen(Tunable, frozen=True):
+class LinkTxqueuelen(KernelFile, frozen=True):
     link: str
 
     holds_count = True
     id_form = "link:{self.link}:txqueuelen"
+    path_form = "/sys/class/net/{self.link}/tx_queue_len"
     accepted = lazy_regex(r"[1-9][0-9]{0,6}")
     wrong = "is not a number of packets from 1 to 9999999"
-
-    @property
-    def probe(self) -> Probe:
-        return ReadFile(f"/sys/class/net/{self.link}/tx_queue_len")
 
     def make_steps(self, value: str) -> tuple[Step, ...]:
         return (SetTxqueuelen(self.link, int(value)),)

@@ -168,6 +168,8 @@ class ModuleParameter(KernelFile, frozen=True):
 
     kind = "module"
     id_form = "module:{self.name}:{self.parameter}"
+    path_form = "/sys/module/{self.name}/parameters/{self.parameter}"
+    value_form = "choice"
     id_pattern = lazy_regex(rf"(?P<name>{NAME}):(?P<parameter>{NAME})", re.ASCII)
     id_hint = "write module:nvme_core:io_timeout"
     accepted = OPTION_WORD
@@ -176,14 +178,6 @@ class ModuleParameter(KernelFile, frozen=True):
     @property
     def why_refused(self) -> str | None:
         return refused_parameter(self.name, self.parameter)
-
-    @property
-    def path(self) -> str:
-        return f"/sys/module/{self.name}/parameters/{self.parameter}"
-
-    @property
-    def value_form(self) -> str:
-        return "choice"
 
     def expand_ids(self, host: Host) -> tuple[str, ...] | Missing:
         owner = host.owner(self.path)

@@ -12,19 +12,20 @@ from advisor.facts.memory import parse_meminfo
 from advisor.facts.settings import find_setting
 from advisor.facts.settings.record import Setting
 from advisor.facts.settings.value import explain_fields, is_text_key, out_of_bounds, refusal, to_canonical
-from advisor.host import Host, Missing, Probe, ReadFile, Step, WriteFile, observe
+from advisor.host import Host, Missing, Step, observe
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.host.writability import OF_FIRST_NETWORK, in_own_network
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.forwarding import forwarding_preflight
+from advisor.tunables.kernel_file import KernelFile
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.own_files import with_last_word
 from advisor.tunables.preflight import Preflight, SideEffect
 from advisor.tunables.programs import refused_sysctl
 from advisor.tunables.sysctl_group import NAMESPACES, group_of, twin_of
 from advisor.tunables.sysctl_limits import judge_on_host
-from advisor.tunables.tunable import NUMBERS, Effect, RefusedIdError, Tunable, UnknownIdError
+from advisor.tunables.tunable import NUMBERS, Effect, RefusedIdError, UnknownIdError
 
 
 def sysctl_path(key: str) -> str:
@@ -42,7 +43,7 @@ _MEMINFO = lazy_regex(r"^(\w+): +([0-9]{1,18})(?: kB)?$", re.MULTILINE)
 _HINT = "a key is names with dots between, such as net.core.rmem_max"
 
 
-class Sysctl(Tunable, frozen=True):
+class Sysctl(KernelFile, frozen=True):
     key: str
 
     id_form = "sysctl:{self.key}"
@@ -82,8 +83,8 @@ class Sysctl(Tunable, frozen=True):
         return self.setting is not None and self.setting.is_pool
 
     @property
-    def probe(self) -> Probe:
-        return ReadFile(sysctl_path(self.key))
+    def path(self) -> str:
+        return sysctl_path(self.key)
 
     @property
     def twin(self) -> str | None:
@@ -107,9 +108,6 @@ class Sysctl(Tunable, frozen=True):
         if incomplete:
             return incomplete
         return None if read == folded else f"is {read} to the kernel: write that"
-
-    def make_steps(self, value: str) -> tuple[Step, ...]:
-        return (WriteFile(sysctl_path(self.key), value),)
 
     def make_edit(self, host: Host, value: str, *, profile: str) -> FileEdit | Missing:
         header = f"# Kernel parameters of the profile {profile}.\n"

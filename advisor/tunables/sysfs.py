@@ -52,6 +52,8 @@ class SysfsAttribute(WrittenAtBoot, frozen=True):
     place: str
 
     id_form = "sysfs:{self.place}"
+    path_form = "{self.place}"
+    value_form = "choice"
 
     @classmethod
     def parse(cls, rest: str) -> SysfsAttribute:
@@ -63,14 +65,6 @@ class SysfsAttribute(WrittenAtBoot, frozen=True):
         if why:
             raise RefusedIdError(rest, kind="sysfs", hint=why)
         return cls(rest)
-
-    @property
-    def path(self) -> str:
-        return self.place
-
-    @property
-    def value_form(self) -> str:
-        return "choice"
 
     def expand_ids(self, host: Host) -> tuple[str, ...] | Missing:
         if not _SIGNS & set(self.place):

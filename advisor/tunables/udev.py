@@ -323,13 +323,13 @@ def _are_apart(
     rotation, other_rotation = asked["rotational"], other["rotational"]
     model, other_model = asked["model"], other["model"]
     return (
-        not any(_may_agree(one, two) for one in names for two in other_names)
-        or (model is not None and other_model is not None and not _may_agree(model, other_model))
+        not any(may_agree(one, two) for one in names for two in other_names)
+        or (model is not None and other_model is not None and not may_agree(model, other_model))
         or (rotation is not None and other_rotation is not None and rotation != other_rotation)
     )
 
 
-def _may_agree(pattern: str, other: str) -> bool:
+def may_agree(pattern: str, other: str) -> bool:
     """Whether a text can fit both patterns; True where that is not certain."""
     if not _SPECIAL.search(pattern + other):
         return pattern == other
