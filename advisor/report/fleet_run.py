@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from advisor.fleet.runs.journal import HostDone, HostState, RunRecord
+from advisor.fleet.runs.journal import HostDone, HostState, PlannedHost, RunRecord
 from advisor.fleet.runs.planning import FleetPlan
 from advisor.fleet.runs.status import FleetStanding, HostStanding
 from advisor.fleet.runs.status import HostState as StandingState
@@ -51,18 +51,21 @@ _STANDINGS: Mapping[StandingState, tuple[str, Style]] = {
 
 def fleet_run_document(run: RunRecord | None, plan: FleetPlan | None, code: int) -> bytes:
     """``advisor.fleet-run/1``: every host, what became of it and, where that is not known, what to do by hand."""
-    hosts = [_planned_host(run, plan, name) for name in _every_host(run, plan)]
+    known: dict[str, PlannedHost | HostDone] = {one.name: one for one in _planned_hosts(run, plan)}
+    known |= run.hosts if run else {}
+    fields = ("state", "wave", "transaction", "message", "by_hand")
+    hosts = [{"name": name, **{key: getattr(one, key, None) for key in fields}} for name, one in known.items()]
     return encode_document(
         {
             "schema": RUN_SCHEMA,
-            "id": None if run is None else run.id,
-            "state": "unchanged" if run is None else run.state,
+            "id": run and run.id,
+            "state": run.state if run else "unchanged",
             "code": code,
-            "message": run.ended.message if run is not None and run.ended is not None else "",
+            "message": run.ended.message if run and run.ended else "",
             "hosts": hosts,
-            "waves": [] if run is None or run.planned is None else [_wave_dict(run, one) for one in run.planned.waves],
-            "gates": [] if run is None else [_gate_dict(one) for one in run.gates],
-            "proofs": [] if run is None else [_gate_dict(one) for one in run.proofs],
+            "waves": [_wave_dict(run, one) for one in run.waves] if run else [],
+            "gates": [_gate_dict(one) for one in run.gates] if run else [],
+            "proofs": [_gate_dict(one) for one in run.proofs] if run else [],
             "failed": [one["name"] for one in hosts if one["state"] in _BAD],
         }
     )
@@ -71,27 +74,8 @@ def fleet_run_document(run: RunRecord | None, plan: FleetPlan | None, code: int)
 _BAD = ("refused", "unreachable", "unknown", "cannot", "failed")
 
 
-def _every_host(run: RunRecord | None, plan: FleetPlan | None) -> list[str]:
-    planned = plan.hosts if plan is not None else run.planned.hosts if run is not None and run.planned else ()
-    return list(dict.fromkeys([one.name for one in planned] + ([] if run is None else [*run.hosts])))
-
-
-def _planned_host(run: RunRecord | None, plan: FleetPlan | None, name: str) -> dict[str, object]:
-    planned = plan.hosts if plan is not None else run.planned.hosts if run is not None and run.planned else ()
-    known = {one.name: one for one in planned}
-    done = None if run is None else run.hosts.get(name)
-    if done is None:
-        one = known[name]
-        return {
-            "name": name,
-            "state": one.state,
-            "wave": None,
-            "transaction": None,
-            "message": one.message,
-            "by_hand": None,
-        }
-    fields = {key: getattr(done, key) for key in ("state", "wave", "transaction", "message", "by_hand")}
-    return {"name": name, **fields}
+def _planned_hosts(run: RunRecord | None, plan: FleetPlan | None) -> Sequence[PlannedHost]:
+    return plan.hosts if plan is not None else run.planned.hosts if run is not None and run.planned else ()
 
 
 def _wave_dict(run: RunRecord, wave: object) -> dict[str, object]:
@@ -108,7 +92,7 @@ def fleet_run_text(run: RunRecord | None, plan: FleetPlan | None, *, width: int,
     page = Page(width, color=color)
     if run is None:
         page.add(Span("Unchanged", "bold"), ": there is nothing to change on any host that could be asked.", hang=2)
-        _add_left_out(page, plan, run)
+        _add_hosts(page, "Left out", _planned_hosts(run, plan))
         return page.text
     words, style = _RUNS[run.state]
     profiles = listed(run.asked.profiles)
@@ -118,7 +102,7 @@ def fleet_run_text(run: RunRecord | None, plan: FleetPlan | None, *, width: int,
     _add_waves(page, run)
     _add_failing(page, run)
     _add_unknown(page, run)
-    _add_left_out(page, plan, run)
+    _add_hosts(page, "Left out", _planned_hosts(run, plan))
     _add_next(page, run)
     return page.text
 
@@ -146,7 +130,7 @@ _PROVEN: Mapping[str, str] = {
 def _add_waves(page: Page, run: RunRecord) -> None:
     order = ranked(run.hosts)
     rows: list[Sequence[Piece]] = []
-    for wave in run.planned.waves if run.planned else ():
+    for wave in run.waves:
         groups = group_pairs((run.hosts[name].state, name) for name in wave.hosts if name in run.hosts)
         for number, (state, names) in enumerate(groups.items()):
             words, style = _HOSTS[state]
@@ -154,7 +138,7 @@ def _add_waves(page: Page, run: RunRecord) -> None:
             rows.append([first, Span(words, style), runs(names, order)])
         if not groups:
             rows.append([f"wave {wave.number}", "not begun", runs(wave.hosts, ranked(wave.hosts))])
-    in_waves = {name for wave in (run.planned.waves if run.planned else ()) for name in wave.hosts}
+    in_waves = {name for wave in run.waves for name in wave.hosts}
     if earlier := [name for name in run.hosts if name not in in_waves]:
         # A resumed run counts its waves again, without those that were done by then.
         for state, names in group_pairs((run.hosts[name].state, name) for name in earlier).items():
@@ -212,25 +196,24 @@ def _add_unknown(page: Page, run: RunRecord) -> None:
         page.command(f"advisor fleet rollback {run.id} --force", indent=4)
 
 
-def _add_left_out(page: Page, plan: FleetPlan | None, run: RunRecord | None) -> None:
-    planned = plan.hosts if plan is not None else run.planned.hosts if run is not None and run.planned else ()
-    left = [one for one in planned if one.state in ("failed", "cannot")]
-    page.bulleted("Left out", ([Span(one.name, "bold"), f": {one.message}"] for one in left))
+def _add_hosts(page: Page, title: str, hosts: Iterable[PlannedHost | HostStanding]) -> None:
+    """Those that could not be asked, or done, with the reason."""
+    left = [one for one in hosts if one.state in ("failed", "cannot")]
+    page.bulleted(title, ([Span(one.name, "bold"), f": {one.message}"] for one in left))
 
 
 def _add_next(page: Page, run: RunRecord) -> None:
     kept = [one for one in run.hosts.values() if one.state == "applied"]
     page.blank()
+    stopped = run.state in ("interrupted", "stopped")
     if run.is_going_back and run.touched:
         if any(not _is_kept(run.hosts[name]) for name in run.touched):
             page.add("To roll back what is left:")
             page.command(f"advisor fleet rollback {run.id}")
         return
-    if run.state in ("interrupted", "stopped") and run.planned:
-        page.add("To resume it:")
-        page.command(f"advisor fleet apply --resume {run.id}")
-    elif run.is_to_be_proven and run.state in ("interrupted", "stopped"):
-        page.add("To prove it again on the canary, and go on where that shows a gain:")
+    again = "To prove it again on the canary, and go on where that shows a gain:" if run.is_to_be_proven else ""
+    if stopped and (run.planned or again):
+        page.add("To resume it:" if run.planned else again)
         page.command(f"advisor fleet apply --resume {run.id}")
     if kept:
         page.add("To roll it back on every host:" if run.state == "done" else "To roll back what is kept:")
@@ -242,7 +225,7 @@ def fleet_verify_document(found: FleetStanding) -> bytes:
     return encode_document(
         {
             "schema": VERIFY_SCHEMA,
-            "run": None if found.run is None else found.run.id,
+            "run": found.run and found.run.id,
             "ok": found.code == 0,
             "hosts": [_standing_document(one) for one in found.hosts],
             "failed": list(found.failed),
@@ -279,7 +262,7 @@ def fleet_verify_text(found: FleetStanding, *, width: int, color: bool) -> str:
                     record.id for record in one.records if record.is_unfinished or record.seconds_left is not None
                 ]
                 page.add(Span(one.name, "bold"), f": {listed(open_ones)} {_STANDINGS[one.state][0]}", indent=2, hang=2)
-    _add_not_asked(page, found.hosts)
+    _add_hosts(page, "Not asked", found.hosts)
     if any(one.state == "drifted" for one in found.hosts) and found.run is not None:
         page.blank()
         page.add("To restore the values from before the run:")
@@ -302,11 +285,6 @@ def _drift_words(one: Drift) -> str:
     if one.what.startswith("/"):
         return one.reason
     return f"set to {one.wanted}, {'' if one.live is None else f'is {one.live}, '}{one.reason}"
-
-
-def _add_not_asked(page: Page, hosts: Sequence[HostStanding]) -> None:
-    failed = [one for one in hosts if one.state == "failed"]
-    page.bulleted("Not asked", ([Span(one.name, "bold"), f": {one.message}"] for one in failed))
 
 
 def fleet_status_document(found: FleetStanding) -> bytes:
@@ -354,7 +332,7 @@ def fleet_status_text(found: FleetStanding, *, width: int, color: bool) -> str:
     page.heading("Hosts")
     page.table([_standing_row(one) for one in found.hosts])
     _add_drift(page, found.hosts)
-    _add_not_asked(page, found.hosts)
+    _add_hosts(page, "Not asked", found.hosts)
     return page.text
 
 

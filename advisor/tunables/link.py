@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from advisor.host import Host
 from advisor.tunables.kind import Capture, Kind
@@ -16,8 +16,8 @@ from advisor.tunables.link_txqueuelen import LinkTxqueuelen
 from advisor.tunables.tunable import Tunable, UnknownIdError
 
 _SYSFS = r"/sys/(?:class|devices/.*)/net/([^/]+)"
-_WHOLE: Mapping[str, Callable[[str], Tunable]] = {"mtu": LinkMtu, "qdisc": LinkQdisc, "txqueuelen": LinkTxqueuelen}
-_DRIVER: Mapping[str, type[DriverValue]] = {one.word: one for one in (LinkRing, LinkChannels, LinkCoalesce, LinkPause)}
+_WHOLE = {"mtu": LinkMtu, "qdisc": LinkQdisc, "txqueuelen": LinkTxqueuelen}
+_DRIVER = {one.word: one for one in (LinkRing, LinkChannels, LinkCoalesce, LinkPause)}
 _QUEUE = {one.word: one for one in (LinkRps, LinkRpsFlows, LinkXps)}
 _ATTRIBUTES = (
     *("ring.rx", "channels.combined", "coalesce.rx-usecs", "feature.rx-gro", "pause.rx"),

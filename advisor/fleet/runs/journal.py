@@ -271,6 +271,11 @@ class RunRecord(msgspec.Struct, frozen=True):
         return "interrupted" if self.outcomes or self.open_wave or self.proofs or self.open_proofs else "planned"
 
     @property
+    def waves(self) -> tuple[Wave, ...]:
+        """The waves that were planned last."""
+        return self.planned.waves if self.planned else ()
+
+    @property
     def is_to_be_proven(self) -> bool:
         """Whether a proof on the canary was asked for and has not yet let the run begin."""
         return self.asked.proof is not None and self.planned is None
