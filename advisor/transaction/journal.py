@@ -64,7 +64,7 @@ from advisor.transaction.reserved_space import (
 )
 from advisor.transaction.watchdog import TransactionFiles, Watchdog, boot_units, is_alive
 from advisor.transaction.watchdog import WatchdogOutcome as Watched
-from advisor.tunables.link_mark import link_of
+from advisor.tunables.link_identity import link_of
 from advisor.version import __version__
 
 STATE_DIRECTORY = "/var/lib/advisor"
