@@ -72,7 +72,7 @@ def make_fleet_plan(wish: Wish, store: FleetStore, say: Say) -> FleetPlan:
     """Capture every host and plan for it. Changes nothing; needs root there, as only root can read what is active."""
     profile_requests(wish.profiles, wish.settings)
     with scratch_hands(wish, store, say) as hands:
-        return plan_hosts(wish, hands, frozenset(), say)
+        return plan_hosts(wish, hands, frozenset())
 
 
 @contextmanager
@@ -85,11 +85,11 @@ def scratch_hands(wish: Wish, store: FleetStore, say: Say) -> Iterator[Hands]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def plan_hosts(wish: Wish, hands: Hands, leave: frozenset[str], say: Say) -> FleetPlan:
+def plan_hosts(wish: Wish, hands: Hands, leave: frozenset[str]) -> FleetPlan:
     """Capture the hosts and plan for all but ``leave``. Raises CommandError where none could be asked."""
     names = [*hands.hosts]
     check_failover(hands.hosts.values(), wish.shape.failover)
-    say(f"capturing {counted_hosts(len(names))}")
+    hands.say(f"capturing {counted_hosts(len(names))}")
     captured = hands.capture(names)
     plan = plan_fleet(
         [captured[name] for name in names],
@@ -119,7 +119,7 @@ def apply_fleet(wish: Wish, store: FleetStore, *, agree: Agree, say: Say) -> Run
         # As it is before anything is planned: a file that changes later is another profile than the one agreed to.
         sent = None if wish.options.proof is None else read_sent_profile(wish.profiles)
         with scratch_hands(wish, store, say) as scratch:
-            plan = plan_hosts(wish, scratch, frozenset(), say)
+            plan = plan_hosts(wish, scratch, frozenset())
             if not plan.changing:
                 return RunResult(plan, None, nothing_code(plan))
             if sent is not None:
@@ -128,23 +128,23 @@ def apply_fleet(wish: Wish, store: FleetStore, *, agree: Agree, say: Say) -> Run
             raise RefusedError("cancelled; nothing was changed")
         with RunJournal(store.run(run_id)) as journal:
             journal.write(asked_entry(wish))
-            return _carried_out(wish, hands, plan, journal, run_id, say, sent)
+            return _carried_out(wish, hands, plan, journal, run_id, sent)
 
 
 def _carried_out(
-    wish: Wish, hands: Hands, plan: FleetPlan, journal: RunJournal, run_id: str, say: Say, sent: SentProfile | None
+    wish: Wish, hands: Hands, plan: FleetPlan, journal: RunJournal, run_id: str, sent: SentProfile | None
 ) -> RunResult:
     """The proof on the canary first, where a profile is sent for one, then every wave."""
     code = 0
     if sent is not None:
-        code = prove_on_canaries(hands, plan, sent, wish.settings, wish.options.proof or (), journal, say)
+        code = prove_on_canaries(hands, plan, sent, wish.settings, wish.options.proof or (), journal)
         if code:
             last = next(one for one in reversed(journal.entries) if isinstance(one, ProofDone))
             journal.write(Ended(time.time(), code, "stopped", f"{last.host}: {last.message}"))
             return RunResult(plan, read_run(run_id, tuple(journal.entries)), code)
     journal.write(Planned(time.time(), plan.hosts, plan.waves.waves, plan.notes))
     running.write_scripts(hands, plan)
-    code = running.FleetRun(hands, plan, journal, wish.options, say).go()
+    code = running.FleetRun(hands, plan, journal, wish.options).go()
     return RunResult(plan, read_run(run_id, tuple(journal.entries)), code)
 
 
@@ -180,9 +180,9 @@ def resume_fleet(
         # What stopped before its proof let it begin has nothing to resume but that proof.
         sent = read_sent_profile(wish.profiles) if run.is_to_be_proven else None
         with RunJournal(directory) as journal:
-            done = take_up(hands, journal, run, say)
-            settle_open_proofs(hands, journal, run, say)
-            plan = plan_hosts(_without_canary(wish, done), hands, done, say)
+            done = take_up(hands, journal, run)
+            settle_open_proofs(hands, journal, run)
+            plan = plan_hosts(_without_canary(wish, done), hands, done)
             if not plan.changing:
                 code = running.finish_run(journal, plan)
                 return RunResult(plan, read_run(run.id, read_entries(directory)), code)
@@ -190,7 +190,7 @@ def resume_fleet(
                 check_provers(hands, plan, sent, wish.settings)
             if not agree(plan):
                 raise RefusedError(f"cancelled; what run {run.id} has done stays: {counted_hosts(len(done))}")
-            return _carried_out(wish, hands, plan, journal, run.id, say, sent)
+            return _carried_out(wish, hands, plan, journal, run.id, sent)
 
 
 def _without_canary(wish: Wish, done: frozenset[str]) -> Wish:

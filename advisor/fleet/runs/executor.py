@@ -79,7 +79,7 @@ class Hands:
         self.store = store
         self.directory = directory
         self._forks = forks
-        self._say = say
+        self.say = say
         self.wave = ""
 
     # -- what is kept ---------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ class Hands:
 
     def count(self, word: str) -> Callable[..., None]:
         """Return a counter of the hosts that are done."""
-        return self._say.count(f"{word} in {self.wave}" if self.wave else word)
+        return self.say.count(f"{word} in {self.wave}" if self.wave else word)
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ import msgspec
 
 from advisor.errors import AdvisorError, NotRestoredError, RefusedError, UsageError
 from advisor.fleet.engine import HostAnswer
-from advisor.fleet.runs.executor import Hands, Say
+from advisor.fleet.runs.executor import Hands
 from advisor.fleet.runs.journal import Ended, ProofBegun, ProofDone, RunJournal, RunRecord
 from advisor.fleet.runs.planning import FleetPlan
 from advisor.host.signals import interruptible
@@ -141,7 +141,6 @@ def prove_on_canaries(
     settings: Mapping[str, str],
     options: Sequence[str],
     journal: RunJournal,
-    say: Say,
 ) -> int:
     """Prove the profile on each canary, one after the other, and journal it. 0 where each shows the gain, else the exit
     code of the first that does not.
@@ -150,7 +149,7 @@ def prove_on_canaries(
     """
     toggled = False
     for name in choose_provers(plan):
-        say(f"{name}: proving {sent.name} there")
+        hands.say(f"{name}: proving {sent.name} there")
         token = secrets.token_hex(8)
         journal.write(ProofBegun(time.time(), name, token))
         with interruptible():
@@ -163,33 +162,33 @@ def prove_on_canaries(
                 journal.note(Ended(time.time(), done.code, "stopped", f"{name}: {done.message}"))
                 if done.by_hand is not None:
                     raise _not_restored_error(name, done.message, done.by_hand) from error
-                say(f"{name}: {done.message}")
+                hands.say(f"{name}: {done.message}")
                 raise
         if toggled and done.code in _NOT_BEGUN:
             # An earlier canary had the profile: "nothing was changed" would not be true.
             done = msgspec.structs.replace(done, code=4)
         journal.write(done)
-        say(f"{name}: {done.message}")
+        hands.say(f"{name}: {done.message}")
         if done.code:
             return done.code
         toggled = True
     return 0
 
 
-def settle_open_proofs(hands: Hands, journal: RunJournal, run: RunRecord, say: Say) -> None:
+def settle_open_proofs(hands: Hands, journal: RunJournal, run: RunRecord) -> None:
     """End each proof that the run left open, and journal whether its host is back.
 
     Raises NotRestoredError where that is not known: what is planned for a host with the profile set by its proof is
     nothing, and would be called done.
     """
     for name, token in run.open_proofs.items():
-        say(f"{name}: asking what its proof left")
+        hands.say(f"{name}: asking what its proof left")
         done = _settle_proof(hands, name, token, "what its proof left was not known")
         journal.write(done)
         if done.by_hand is not None:
             journal.write(Ended(time.time(), done.code, "stopped", f"{name}: {done.message}"))
             raise _not_restored_error(name, done.message, done.by_hand)
-        say(f"{name}: {done.message}")
+        hands.say(f"{name}: {done.message}")
 
 
 def _not_restored_error(name: str, message: str, by_hand: str) -> NotRestoredError:

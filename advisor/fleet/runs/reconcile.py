@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from advisor.errors import AdvisorError
-from advisor.fleet.runs.executor import Hands, Result, Say, end_orphans
+from advisor.fleet.runs.executor import Hands, Result, end_orphans
 from advisor.fleet.runs.journal import HostDone, HostState, Resumed, RunJournal, RunRecord, Verb, WaveEnded
 from advisor.fleet.runs.planning import CapturedHost
 from advisor.shell.state_table import State
@@ -88,13 +88,10 @@ def _describe_record(record: Record) -> str:
 class FleetRollback:
     """Rolls hosts back and journals the result of each."""
 
-    def __init__(
-        self, hands: Hands, journal: RunJournal, states: dict[str, Result], say: Say, *, window_seconds: float
-    ) -> None:
+    def __init__(self, hands: Hands, journal: RunJournal, states: dict[str, Result], *, window_seconds: float) -> None:
         self._hands = hands
         self._journal = journal
         self._states = states
-        self._say = say
         self._window = window_seconds
 
     def run(self, wave: int, wanted: Mapping[str, Sought], *, force: bool = False) -> None:
@@ -147,11 +144,11 @@ class FleetRollback:
         entry = make_host_done(self._hands, wave, "rollback", result)
         self._journal.note(entry)
         if result.state == "applied":
-            self._say(f"{result.host}: still active: {result.message}")
+            self._hands.say(f"{result.host}: still active: {result.message}")
         elif entry.by_hand:
-            self._say(f"{result.host}: not known to be back: {result.message}; by hand: {entry.by_hand}")
+            self._hands.say(f"{result.host}: not known to be back: {result.message}; by hand: {entry.by_hand}")
         else:
-            self._say(f"{result.host}: rolled back")
+            self._hands.say(f"{result.host}: rolled back")
 
 
 def make_host_done(hands: Hands, wave: int, verb: Verb, result: Result) -> HostDone:
@@ -162,12 +159,12 @@ def make_host_done(hands: Hands, wave: int, verb: Verb, result: Result) -> HostD
     )
 
 
-def take_up(hands: Hands, journal: RunJournal, run: RunRecord, say: Say) -> frozenset[str]:
+def take_up(hands: Hands, journal: RunJournal, run: RunRecord) -> frozenset[str]:
     """Settle the wave that was open. Returns the hosts that are done; raises nothing for hosts that cannot be settled,
     which are named and journalled as unknown."""
     ended = end_orphans(hands.directory)
     if ended:
-        say(
+        hands.say(
             f"ended {ended} process of the interrupted run"
             if ended == 1
             else f"ended {ended} processes of the interrupted run"
@@ -180,8 +177,8 @@ def take_up(hands: Hands, journal: RunJournal, run: RunRecord, say: Say) -> froz
     names = list(dict.fromkeys([*named, *more]))
     if names:
         wave = run.open_wave.wave if run.open_wave else 0
-        say(f"asking the hosts of wave {wave}: {', '.join(names)}")
-        _settle_wave(hands, journal, run, wave, {name: run.sought[name] for name in names}, states, say)
+        hands.say(f"asking the hosts of wave {wave}: {', '.join(names)}")
+        _settle_wave(hands, journal, run, wave, {name: run.sought[name] for name in names}, states)
         is_open = any(states[name].state == "unknown" for name in names)
         is_kept = any(states[name].state == "applied" for name in names)
         journal.write(WaveEnded(time.time(), wave, "open" if is_open else "confirmed" if is_kept else "rolled-back"))
@@ -195,7 +192,6 @@ def _settle_wave(
     wave: int,
     wanted: Mapping[str, Sought],
     states: dict[str, Result],
-    say: Say,
 ) -> None:
     # Whether the gate of the open wave had held before the run was cut short.
     gates = [gate for gate in run.gates if gate.wave == wave and run.open_wave is not None]
@@ -204,7 +200,7 @@ def _settle_wave(
     held = last is not None and last.held and last.time >= began
     for result in settle_transactions(hands, wanted, seconds=0):
         states[result.host] = result
-        say(f"{result.host}: {_WORDS.get(result.state, result.state)}")
+        hands.say(f"{result.host}: {_WORDS.get(result.state, result.state)}")
         if result.state != "awaiting-confirmation":
             journal.write(make_host_done(hands, wave, "apply", result))
     waiting = [name for name in wanted if states[name].state == "awaiting-confirmation"]
@@ -213,10 +209,10 @@ def _settle_wave(
             states[result.host] = result
             if result.state == "applied":
                 journal.write(make_host_done(hands, wave, "confirm", result))
-                say(f"{result.host}: kept")
+                hands.say(f"{result.host}: kept")
     left = {name: known for name, known in wanted.items() if states[name].state not in _SETTLED}
     window = float(run.asked.confirm_within)
-    FleetRollback(hands, journal, states, say, window_seconds=window).run(wave, left)
+    FleetRollback(hands, journal, states, window_seconds=window).run(wave, left)
 
 
 _SETTLED = ("applied", "rolled-back", "failed", "unchanged", "refused")

@@ -18,7 +18,7 @@ from advisor.errors import AdvisorError, NotRestoredError
 from advisor.fleet import counted_hosts
 from advisor.fleet.engine import HostAnswer
 from advisor.fleet.inventory import file_name
-from advisor.fleet.runs.executor import GATE_SECONDS, Hands, Result, Say
+from advisor.fleet.runs.executor import GATE_SECONDS, Hands, Result
 from advisor.fleet.runs.journal import Ended, GateDone, RunInterrupted, RunJournal, Verb, WaveBegun, WaveEnded
 from advisor.fleet.runs.planning import FleetPlan
 from advisor.fleet.runs.reconcile import FleetRollback, make_host_done, settle_transactions
@@ -57,12 +57,11 @@ class Options(msgspec.Struct, frozen=True):
 class FleetRun:
     """One run, its plan made and agreed to."""
 
-    def __init__(self, hands: Hands, plan: FleetPlan, journal: RunJournal, options: Options, say: Say) -> None:
+    def __init__(self, hands: Hands, plan: FleetPlan, journal: RunJournal, options: Options) -> None:
         self._hands = hands
         self._plan = plan
         self._journal = journal
         self._options = options
-        self._say = say
         self._around = find_neighbourhood(plan.subjects.values())
         self._sought = {one.name: one.sought for one in plan.hosts}
         self._states: dict[str, Result] = {}
@@ -92,7 +91,7 @@ class FleetRun:
     def _run_wave(self, wave: Wave) -> bool:
         """Whether the wave is confirmed; if not, all of it has been rolled back, as far as that could be done."""
         self._hands.wave = f"wave {wave.number} of {len(self._plan.waves.waves)}"
-        self._say(f"{self._hands.wave}: {', '.join(wave.hosts)}")
+        self._hands.say(f"{self._hands.wave}: {', '.join(wave.hosts)}")
         self._journal.write(WaveBegun(time.time(), wave.number, wave.hosts))
         try:
             before = self._measure_baselines(wave)
@@ -114,7 +113,7 @@ class FleetRun:
                         passing.append(f"the gate command ended with 0 on {counted_hosts(len(wave.hosts))}")
                 self._journal.write(GateDone(time.time(), wave.number, not failing, tuple(failing), tuple(passing)))
                 for why in failing or (f"held, {len(passing)} asked and answered",) if passing or failing else ():
-                    self._say(f"gate of wave {wave.number}: {why}")
+                    self._hands.say(f"gate of wave {wave.number}: {why}")
                 is_kept = not failing and self._confirm_wave(wave)
         except BaseException as error:
             # A signal, a full disk, a fault here: while this process lives, no host is left to its watchdog.
@@ -145,9 +144,7 @@ class FleetRun:
         opened = {name: self._sought[name] for name in wave.hosts if self._is_open(name)}
         window = float(self._options.confirm_within)
         self._not_back |= opened.keys()
-        FleetRollback(self._hands, self._journal, self._states, self._say, window_seconds=window).run(
-            wave.number, opened
-        )
+        FleetRollback(self._hands, self._journal, self._states, window_seconds=window).run(wave.number, opened)
         self._not_back = {name for name in self._not_back if self._is_open(name)}
 
     def _is_open(self, name: str) -> bool:
@@ -186,12 +183,12 @@ class FleetRun:
             asked = len(targets[name])
             if asked and not before.answered:
                 why = "has no ping that can" if before.unasked else f"hears none of {asked}"
-                self._say(f"{name}: {why}: no peer can confirm afterwards that the path still works")
+                self._hands.say(f"{name}: {why}: no peer can confirm afterwards that the path still works")
             elif before.silent:
                 listed = ", ".join(target.address for target in before.silent[:6])
-                self._say(f"{name}: {len(before.silent)} do not answer and will not be asked again: {listed}")
+                self._hands.say(f"{name}: {len(before.silent)} do not answer and will not be asked again: {listed}")
         for name in silent:
-            self._say(f"{name}: did not answer what its peers are; its gate is its own values alone")
+            self._hands.say(f"{name}: did not answer what its peers are; its gate is its own values alone")
 
     def _asked_again(self, wave: Wave, before: Mapping[str, Baseline]) -> tuple[list[str], list[str]]:
         carried = carried_by(self._plan.subjects.values(), [*self._done, *wave.hosts])
@@ -232,7 +229,7 @@ class FleetRun:
         if result.is_sure:
             self._journal.write(make_host_done(self._hands, wave.number, verb, result))
         if result.state not in _WENT_WELL:
-            self._say(f"{result.host}: {verb}: {result.state}: {result.message}")
+            self._hands.say(f"{result.host}: {verb}: {result.state}: {result.message}")
 
     def _settle_hosts(self, wave: Wave, verb: Verb, names: Sequence[str]) -> None:
         """Ask the hosts themselves where an answer was not certain."""
@@ -243,7 +240,7 @@ class FleetRun:
         earlier = [one for one in self._plan.waves.waves if one.number < wave.number]
         for one in reversed(earlier) if self._options.rollback_all else ():
             self._hands.wave = f"wave {one.number}"
-            self._say(f"{self._hands.wave} is rolled back as well: {', '.join(one.hosts)}")
+            self._hands.say(f"{self._hands.wave} is rolled back as well: {', '.join(one.hosts)}")
             self._roll_back(one)
             self._end_wave(one)
         self._journal.write(Ended(time.time(), self._exit_code(), "stopped", f"wave {wave.number} did not pass"))
@@ -257,10 +254,10 @@ class FleetRun:
         run_id = self._journal.directory.name
         kept = [*(one.name for one in self._plan.hosts if one.state == "done"), *self._done]
         names = ", ".join(wave.hosts)
-        self._say(f"run {run_id}: nothing is active of wave {wave.number} ({names})")
+        self._hands.say(f"run {run_id}: nothing is active of wave {wave.number} ({names})")
         if kept:
-            self._say(f"changed and kept: {', '.join(kept)} (advisor fleet rollback {run_id})")
-        self._say(f"to resume it: advisor fleet apply --resume {run_id}")
+            self._hands.say(f"changed and kept: {', '.join(kept)} (advisor fleet rollback {run_id})")
+        self._hands.say(f"to resume it: advisor fleet apply --resume {run_id}")
 
     def _left_behind(self, reason: str) -> NotRestoredError:
         items = tuple((name, self._hands.by_hand(name)) for name in sorted(self._not_back))

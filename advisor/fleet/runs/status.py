@@ -177,7 +177,7 @@ def rollback_fleet(
         with RunJournal(directory) as journal, interruptible():
             journal.write(Resumed(time.time(), "rollback"))
             states = {name: Result(name, one.state, one.transaction, one.message) for name, one in run.hosts.items()}
-            rollback = FleetRollback(hands, journal, states, say, window_seconds=float(run.asked.confirm_within))
+            rollback = FleetRollback(hands, journal, states, window_seconds=float(run.asked.confirm_within))
             for number, names in waves:
                 hands.wave = f"wave {number}"
                 say(f"rolling back {hands.wave}: {', '.join(names)}")
