@@ -260,7 +260,29 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class CaptureTimes(msgspec.Struct, frozen=True):
+    """When the host was asked and answered, by the controller's clock, and its own time at these two moments."""
+
+    started: float | None = None
+    ended: float | None = None
+    host_started: int | None = None
+    host_ended: int | None = None
+
+    @property
+    def skew_seconds(self) -> float | None:
+        """How far a host's clock is ahead of the controller's, at least; 0 where the two may agree.
+
+        The host looked at its clock (whole seconds) twice between the controller's ``started`` and ``ended``, so its
+        lead lies between ``host_ended - ended`` and ``host_started + 1 - started``.
+        """
+        if self.started is None or self.ended is None or self.host_started is None:
+            return None
+        low = (self.host_started if self.host_ended is None else self.host_ended) - self.ended
+        high = self.host_started + 1 - self.started
+        return max(low, 0.0) + min(high, 0.0)
+
+
+class _Kept(CaptureTimes, frozen=True, kw_only=True):
     """What the action plugin writes for a host."""
 
     host: str
@@ -268,10 +290,6 @@ class _Kept(msgspec.Struct, frozen=True):
     rc: int | None = None
     message: str = ""
     uid: int | None = None
-    started: float | None = None
-    ended: float | None = None
-    host_started: int | None = None
-    host_ended: int | None = None
     path: str | None = None
 
 
@@ -293,21 +311,6 @@ def _read_answer(output: Path, name: str, event: Mapping[str, Any]) -> HostAnswe
         kept.message or (str(event.get("message") or "") if kept.state != "ok" else ""),
         kept.uid,
         seconds,
-        estimate_skew(kept.started, kept.ended, kept.host_started, kept.host_ended),
+        kept.skew_seconds,
         kept.host_started,
     )
-
-
-def estimate_skew(
-    started: float | None, ended: float | None, host_started: int | None, host_ended: int | None
-) -> float | None:
-    """How far a host's clock is ahead of the controller's, at least; 0 where the two may agree.
-
-    The host looked at its clock (whole seconds) twice between the controller's ``started`` and ``ended``, so its
-    lead lies between ``host_ended - ended`` and ``host_started + 1 - started``.
-    """
-    if started is None or ended is None or host_started is None:
-        return None
-    low = (host_started if host_ended is None else host_ended) - ended
-    high = host_started + 1 - started
-    return max(low, 0.0) + min(high, 0.0)

@@ -6,20 +6,23 @@
     captures/HOST.json     whose it is, when it was taken, how far that host's clock is off
     runs/RUNID/            what a run means to do, what it did, and the answers
 
-Host names are quoted as in a URL. Each file is written whole or not at all.
+Host names are quoted as in a URL. Each file is written whole or not at all. A capture is handed over by Ansible's
+worker before anything of it is on disk here.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 from urllib.parse import unquote
 
 import msgspec
 
 from advisor.errors import InvalidInputError
+from advisor.fleet.engine import CaptureTimes
 from advisor.fleet.inventory import file_name
 from advisor.host.putfile import put_file
 from advisor.host.trusted_files import (
@@ -147,3 +150,29 @@ def _list_directory(directory: Path) -> list[Path]:
         return list(directory.iterdir())
     except FileNotFoundError:
         return []
+
+
+def parse_facts(text: str) -> CaptureTimes:
+    """The JSON object that Ansible's worker adds; other keys are not looked at. Raises InvalidInputError."""
+    try:
+        return msgspec.json.decode(text, type=CaptureTimes)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InvalidInputError(f"facts of a capture: {error}") from error
+
+
+def receive_capture(stream: IO[bytes], host: str, facts: CaptureTimes, store: FleetStore) -> Path:
+    """Keep the capture of ``host``. Raises InvalidInputError for a stream that is none, RefusedError, OSError."""
+    from advisor.snapshot.remote.capture import decode_capture
+
+    captured = decode_capture(stream, host)
+    header = CaptureHeader(
+        host,
+        captured.hostname,
+        captured.machine_id,
+        captured.boot_id,
+        captured.uid,
+        facts.started or time.time(),
+        captured.time,
+        facts.skew_seconds,
+    )
+    return store.keep_capture(header, captured.archive)

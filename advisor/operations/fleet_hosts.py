@@ -26,10 +26,9 @@ from advisor.fleet.compare.summary import CaptureSource
 from advisor.fleet.inventory import Inventory, InventoryHost, read_hosts
 from advisor.fleet.limits import gather_ceilings
 from advisor.fleet.paths.matrix import probe_paths
-from advisor.fleet.receive import parse_facts
-from advisor.fleet.receive import receive_capture as keep_capture
 from advisor.fleet.scan import FleetScan, capture_hosts
-from advisor.fleet.store import FleetStore
+from advisor.fleet.store import FleetStore, parse_facts
+from advisor.fleet.store import receive_capture as keep_capture
 from advisor.fleet.why import FleetDiagnosis
 from advisor.fleet.why import diagnose_fleet as diagnose_sources
 from advisor.host.signals import Interrupted, interruptible

@@ -10,7 +10,7 @@ not follow from those of its members.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from advisor.facts.memory import parse_meminfo
 from advisor.host import Host, Missing, observe
@@ -194,16 +194,12 @@ def _explain_read_ahead(host: Host, kibibytes: int) -> str | None:
     )
 
 
-def _list_devices(host: Host) -> Iterable[str]:
-    # A loop device without a file has no size, nor does an array that is not assembled.
-    return (name for name in host.names("/sys/block") if host.read_int(f"/sys/block/{name}/size"))
-
-
 KIND = Kind(
     name="block",
     order=40,
     parse=BlockQueue.parse,
-    devices=_list_devices,
+    # A loop device without a file has no size, nor does an array that is not assembled.
+    devices=lambda host: (name for name in host.names("/sys/block") if host.read_int(f"/sys/block/{name}/size")),
     noun="block device setting",
     examples=(("block:nvme0n1:scheduler", "mq-deadline"),),
     capture=Capture(files=(("/sys/block/*/queue", ATTRIBUTES),)),

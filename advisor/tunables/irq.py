@@ -10,7 +10,7 @@ as it does with those that it manages itself; the boot goes on.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
 from advisor.facts.cpulist import format_list, parse_list
@@ -212,15 +212,11 @@ def _example_files(one: Tunable) -> Mapping[str, bytes]:
     }
 
 
-def _list_devices(host: Host) -> Iterable[str]:
-    return (name for name in host.names("/proc/irq") if is_count(name))
-
-
 KIND = Kind(
     name="irq",
     order=30,
     parse=IrqAffinity.parse,
-    devices=_list_devices,
+    devices=lambda host: (name for name in host.names("/proc/irq") if is_count(name)),
     noun="interrupt",
     examples=(("irq:42:affinity", "0-3"),),
     capture=None,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from advisor.host import Host
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.link_channels import LinkChannels
 from advisor.tunables.link_driver import DriverValue, LinkCoalesce, LinkFeature, LinkPause, LinkRing
@@ -61,15 +60,11 @@ def _example_files(one: Tunable) -> Mapping[str, bytes]:
     }
 
 
-def _list_devices(host: Host) -> Iterable[str]:
-    return (name for name in host.names("/sys/class/net") if name != "bonding_masters")
-
-
 KIND = Kind(
     name="link",
     order=20,
     parse=parse_link,
-    devices=_list_devices,
+    devices=lambda host: (name for name in host.names("/sys/class/net") if name != "bonding_masters"),
     noun="link",
     examples=(
         ("link:eth1:mtu", "9000"),

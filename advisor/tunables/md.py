@@ -8,7 +8,6 @@ The attributes are those of the kernel's Documentation/admin-guide/md: stripe_ca
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from advisor.host import Host
 from advisor.tunables.block_identity import (
@@ -71,15 +70,11 @@ class MdSetting(BlockValue, frozen=True):
         )
 
 
-def _list_devices(host: Host) -> Iterable[str]:
-    return (name for name in host.names("/sys/block") if host.exists(f"/sys/block/{name}/md"))
-
-
 KIND = Kind(
     name="md",
     order=50,
     parse=MdSetting.parse,
-    devices=_list_devices,
+    devices=lambda host: (name for name in host.names("/sys/block") if host.exists(f"/sys/block/{name}/md")),
     noun="md array setting",
     examples=(("md:md0:stripe_cache_size", "4096"),),
     capture=Capture(files=(("/sys/block/*/md", ATTRIBUTES),)),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.fleet.engine import HostAnswer, HostJob, estimate_skew, run_job
+from advisor.fleet.engine import CaptureTimes, HostAnswer, HostJob, run_job
 from advisor.fleet.inventory import Access, Inventory, InventoryHost
 from tests.fleet.hosts import Hosts, Kind, why_not
 from tests.waiting import PATIENCE_SECONDS, until
@@ -116,11 +116,11 @@ def test_what_needs_root_is_not_begun_without_it(ask: Ask, fleet: Hosts) -> None
 
 
 def test_skew_is_what_cannot_be_explained_by_the_way() -> None:
-    assert estimate_skew(100.5, 103.0, 101, 102) == 0
-    assert estimate_skew(100.9, 103.0, 100, 100) == 0  # the host's second began before ours did
-    assert estimate_skew(100.0, 103.0, 201, 202) == pytest.approx(99)
-    assert estimate_skew(100.0, 103.0, 50, 51) == pytest.approx(-49)
-    assert estimate_skew(100.0, 103.0, None, None) is None
+    assert CaptureTimes(100.5, 103.0, 101, 102).skew_seconds == 0
+    assert CaptureTimes(100.9, 103.0, 100, 100).skew_seconds == 0  # the host's second began before ours did
+    assert CaptureTimes(100.0, 103.0, 201, 202).skew_seconds == pytest.approx(99)
+    assert CaptureTimes(100.0, 103.0, 50, 51).skew_seconds == pytest.approx(-49)
+    assert CaptureTimes(100.0, 103.0, None, None).skew_seconds is None
 
 
 def test_a_change_that_broke_off_is_lost_and_one_that_did_not_begin_is_not(ask: Ask, fleet: Hosts) -> None:
