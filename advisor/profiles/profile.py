@@ -349,15 +349,9 @@ def parse_profile(data: bytes, where: str) -> Profile:
         raise InvalidInputError(f"{where}: line {_deepest_line(data)}: nested too deeply") from error
     except ValueError as error:
         # A number of thousands of digits: tomllib lets int() speak.
-        raise InvalidInputError(
-            "{where}: line {line_of_digits}: {error}".format(
-                where=where,
-                line_of_digits=next(
-                    (number for number, line in enumerate(data.split(b"\n"), 1) if re.search(rb"[0-9_]{4300}", line)), 1
-                ),
-                error=error,
-            )
-        ) from error
+        lines = enumerate(data.split(b"\n"), 1)
+        line = next((number for number, text in lines if re.search(rb"[0-9_]{4300}", text)), 1)
+        raise InvalidInputError(f"{where}: line {line}: {error}") from error
     return profile
 
 
