@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from advisor.facts.block_graph import BlockGraph
 from advisor.facts.host_facts import Facts
 from advisor.facts.settings import find_setting
 from advisor.facts.settings.value import to_canonical
@@ -25,6 +26,7 @@ from advisor.planning.mtu import explain_range, idle_notes, upper_notes
 from advisor.planning.multipath import new_file
 from advisor.planning.neighbours import Neighbours, ipv6_notes
 from advisor.planning.observations import FileState, Observations, ObservedTarget
+from advisor.planning.order import layer_rank
 from advisor.planning.ownership import NOTHING_OWNED, Ownership, claim_notes
 from advisor.planning.records import SATISFIED, Change, FileChange, Plan, PlanTarget, Skipped, SkipState
 from advisor.rules.queries import kernel_version
@@ -59,7 +61,13 @@ def make_plan(
     not_done = list(skipped)
     seen = without_files(seen, facts.container, private or ())
     opposed, reset, clashes = find_rivals(targets), _reset_by_others(seen), clock_clashes(seen) | class_clashes(targets)
-    for target in sorted(merge_targets(targets)[0], key=lambda one: (one.rank + clock_rank(one, seen), one.tunable)):
+    graph = BlockGraph(facts)
+
+    def turn(target: PlanTarget) -> tuple[int, int, str]:
+        layer = layer_rank(target.tunable, seen.values[target.tunable], graph) if target.tunable in seen.values else 0
+        return target.rank + clock_rank(target, seen), layer, target.tunable
+
+    for target in sorted(merge_targets(targets)[0], key=turn):
         if target.tunable in clashes:
             not_done.append(_skip_target(target, seen.values[target.tunable], "blocked", clashes[target.tunable]))
             continue

@@ -26,7 +26,7 @@ def _is_degraded(array: Array) -> bool:
     return bool(array.failed) and array.missing is None
 
 
-_NOUNS = {"dm-multipath": "path", "vxvm": "plex", "drbd": "copy"}
+_NOUNS = {"dm-multipath": "path", "vxvm": "plex", "drbd": "replica"}
 
 
 def _title(array: Array, *, is_healing: bool) -> str:

@@ -12,9 +12,12 @@ from advisor.facts.block_graph import BlockGraph, BlockNode
 from advisor.facts.dm import STATUS, TABLE
 from advisor.facts.host_facts import Facts, scan
 from advisor.facts.zfs import ZPOOL, ZPOOL_STATUS, parse_zpool_status
+from advisor.host import Missing
 from advisor.limits.figures import Figures
 from advisor.limits.host_ceiling import loads_of
 from advisor.limits.raid import combine
+from advisor.planning.observations import ObservedTarget
+from advisor.planning.order import layer_rank
 from tests.facts.storage import Tree
 from tests.limits.hosts import array, disk, facts
 
@@ -233,3 +236,14 @@ def test_figures_of_unlike_members(made: Array, expected: tuple[float, ...], loa
     capacity: Callable[[str], float] = lambda name: KNOWN[name].read_mb_per_s  # noqa: E731
     assert loads_of(node, "read_mb_per_s", capacity) == pytest.approx(loads)
     assert "journal" not in node.disks(holding=True)
+
+
+@pytest.mark.parametrize(("before", "after", "order"), [("512", "1024", 1), ("1024", "512", -1), ("512", "512", -1)])
+def test_what_is_below_takes_larger_requests_first_and_smaller_ones_last(before: str, after: str, order: int) -> None:
+    """A map's request fails on a path that takes less."""
+    made = [array("dm-0", "multipath", ["sda", "sdb"]), array("dm-2", "striped", ["dm-0"])]
+    graph = BlockGraph(facts([disk("sda"), disk("sdb")], made))
+    value = ObservedTarget(before, after, after, Missing("absent", "no file"))
+    ranks = {name: layer_rank(f"block:{name}:max_sectors_kb", value, graph) for name in ("dm-2", "sda", "dm-0")}
+    assert sorted(ranks, key=ranks.__getitem__) == ["sda", "dm-0", "dm-2"][::order]
+    assert layer_rank("block:dm-2:read_ahead_kb", value, graph) == 0
