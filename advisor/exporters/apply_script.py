@@ -8,10 +8,9 @@ Everything that does not depend on the moment (entries of the journal with their
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-
-import msgspec
 
 from advisor.errors import RefusedError
 from advisor.host import Host, Probe, ReadCommand, ReadEthtool, RunCommand, SetEthtool, SetMtu, SetQdisc, Step
@@ -19,7 +18,7 @@ from advisor.planner import plan_profiles
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.shell.rollback_script import KIND, forms_context, quote_data, rollback_data, rollback_records, script_text
 from advisor.shell.templates import render_shell
-from advisor.transaction.journal import Doing, Done, encode_entry
+from advisor.transaction.journal import Doing, Done, encode_entry, encode_json
 from advisor.transaction.reserved_space import needed_bytes
 from advisor.transaction.watchdog import WATCH_KIND, watch_text
 from advisor.tunables import FileEdit
@@ -109,7 +108,7 @@ def _script_context(plan: Plan, machine_id: str, hostname: str) -> dict[str, obj
         }
         for number, file in enumerate(reversed(plan.files), 1)
     ]
-    plan_json = msgspec.json.encode(plan)
+    plan_json = encode_json(plan)
     begun = f'{{"type":"begun","plan":{plan_json.decode()},"boot_id":'
     items = len(plan.changes) + len(plan.side_effects) + len(plan.files)
     return {
@@ -118,6 +117,7 @@ def _script_context(plan: Plan, machine_id: str, hostname: str) -> dict[str, obj
         "fingerprint": plan.fingerprint,
         "machine_id": machine_id,
         "hostname": hostname,
+        "shown_hostname": re.sub(r"[^ -~]", "?", hostname),
         "has_links": plan.has_link_risk,
         "links": plan.links,
         "values": values,

@@ -10,6 +10,8 @@ LINK = "\0"
 """Stands for the name of a link, which the script finds out when it comes to it; no name and no path can hold it."""
 
 _PLAIN = lazy_regex(r"[A-Za-z0-9_@%+=:,./-]+")
+BIDI = lazy_regex("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What turns the direction in which a reader sees the text that follows."""
 _SPECIAL = lazy_regex(r"['$`]")
 
 
@@ -17,6 +19,11 @@ def shell_quote(text: str) -> str:
     """``text`` as one shell word, whatever it holds; `LINK` stays as it is between what is quoted."""
     if LINK in text:
         return LINK.join(shell_quote(part) if part else "" for part in text.split(LINK))
+    turned = BIDI.search(text)
+    if turned is not None:
+        octal = "".join(f"\\{byte:03o}" for byte in turned[0].encode())
+        before, after = text[: turned.start()], text[turned.end() :]
+        return "".join((before and shell_quote(before), f"\"$(printf '{octal}')\"", after and shell_quote(after)))
     if _PLAIN.fullmatch(text):
         return text
     if _SPECIAL.search(text):

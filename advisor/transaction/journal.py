@@ -32,6 +32,7 @@ from advisor.host.trusted_files import (
     read_own_file,
 )
 from advisor.planning.records import NOWHERE, Origin, Plan
+from advisor.shell.quote import BIDI
 from advisor.shell.rollback_script import script_text
 from advisor.shell.state_table import (
     ACTIVE,
@@ -223,8 +224,14 @@ def sequence_of(identity: str) -> int:
     return int(identity) if re.fullmatch(r"[0-9]{1,255}", identity) else 0
 
 
+def encode_json(value: object) -> bytes:
+    """JSON in which no character turns the direction of what a reader sees."""
+    text = msgspec.json.encode(value).decode()
+    return BIDI.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+
+
 def encode_entry(entry: Entry) -> bytes:
-    body = msgspec.json.encode(entry)
+    body = encode_json(entry)
     return b"%08x %s\n" % (zlib.crc32(body), body)
 
 

@@ -10,16 +10,19 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.exporters.apply_script import transaction_script
 from advisor.shell.data_file import escape_field, make_data, make_records
-from advisor.shell.rollback_script import self_contained_script
+from advisor.shell.quote import BIDI, shell_quote
+from advisor.shell.rollback_script import rollback_script, self_contained_script
 from advisor.transaction.watchdog import watch_text
 from tests.exporters.apply_script.stage import Stage
 from tests.transaction import system
-from tests.transaction.system import roll_back_locked
+from tests.transaction.system import build, plan_of, roll_back_locked
 from tests.transaction.test_script import SHELLS, applied_script, reload_stand_in, run_script
 from tests.trees import listing
 from tests.tunables.form_shell import functions
@@ -174,3 +177,16 @@ def test_the_watchdog_refuses_data_that_are_not_as_they_were_written(tmp_path: P
     done = subprocess.run(watchdog, capture_output=True, text=True, check=False)
     assert (done.returncode, listing(tmp_path)) == (3, before)
     assert done.stderr == f"watch: refused: {tmp_path}/watch.data: truncated or altered; nothing was changed\n"
+
+
+def test_no_script_turns_the_direction_of_its_text(tmp_path: Path) -> None:
+    turned = "a\u202eb\u2066"
+    made = plan_of(build(tmp_path), (0,))
+    file = msgspec.structs.replace(made.files[0], after=f"# {turned}\n".encode(), path=f"/etc/{turned}.conf")
+    made = msgspec.structs.replace(made, files=(file,), notes=(turned,))
+    for text in (transaction_script(made, machine_id=None, hostname=turned), rollback_script(made)):
+        assert not BIDI.search(text)
+    assert (
+        subprocess.run(["sh", "-c", f"printf %s {shell_quote(turned)}"], capture_output=True, check=True).stdout
+        == turned.encode()
+    )
