@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import RefusedError
+from advisor.host import live_host
 from advisor.host.namespaces import entering_words
+from advisor.host.writability import file_obstacle
 from tests.schemas import judge
 from tests.transaction.system import apply_locked, build, plan_of, roll_back_locked, store_of
 from tests.transaction.test_script import run_script
@@ -112,3 +114,20 @@ def test_a_clone_with_the_same_machine_id_is_another_machine(tmp_path: Path) -> 
     mark.write_text("4C4C4544-0035\n")
     assert listing(tmp_path / "root") == before
     assert {one.state for one in roll_back_locked(host, record, store)} == {"restored"}
+
+
+def test_a_directory_that_leads_nowhere_is_an_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/sysctl.d").symlink_to("/nowhere/at/all")
+    assert "leads to no directory" in str(file_obstacle(live_host(), str(tmp_path / "etc/sysctl.d/90-x.conf")))
+    (tmp_path / "a").touch()
+    os.link(tmp_path / "a", tmp_path / "b")
+    assert "2 names" in str(file_obstacle(live_host(), str(tmp_path / "a")))
+
+
+def test_streams_that_are_closed_are_no_fault(tmp_path: Path) -> None:
+    words = f"exec {ADVISOR} status 2>&- >&-"
+    done = subprocess.run(
+        ["sh", "-c", words], env={"ADVISOR_STATE_DIR": str(tmp_path), "PATH": "/usr/bin:/bin"}, check=False
+    )
+    assert done.returncode in (0, 6)
