@@ -306,6 +306,10 @@ def _on_link(
     return renamed_probe(one.probe, mark[0], LINK), tuple(renamed_step(step, mark[0], LINK) for step in steps)
 
 
+_PARTS = frozenset({"upper", "file", "reached", "effect", "movers"})
+"""Records of the data that have functions of their own."""
+
+
 @cache
 def script_text() -> str:
     """``rollback.sh``: the same for every transaction of this version."""
@@ -314,7 +318,59 @@ def script_text() -> str:
 
 def self_contained_script(data: bytes, profiles: Iterable[str], fingerprint: str) -> str:
     """The script as a single file that holds its `rollback_data`. Its header names profiles and plan."""
-    return _render_script(embedded=quote_data(data), profiles=", ".join(profiles), fingerprint=fingerprint)
+    parts = {line.partition(b"\t")[0].decode() for line in data.splitlines()}
+    fields = [[text.decode() for text in line.split(b"\t")] for line in data.splitlines() if line.startswith(_FORMED)]
+    # As `probe_fields` and `step_fields` write them.
+    kinds = {one[3] if one[0] == "probe" else one[1] for one in fields}
+    forms = {one[1].replace("_", "-") for one in fields if one[0] == "probe"} | kinds & {"ethtool", "irqs", "on-link"}
+    if "member" in parts or any(one[:1] == ["probe"] and one[3] == "file" and len(one) > 5 for one in fields):
+        forms.add("identity")
+    needs = {
+        "forms": sorted(forms),
+        "reductions": sorted(forms & FORMS.keys()),
+        "parts": parts,
+        "links": "on" in parts or "member" in parts,
+        "has_links": "mtu" in kinds,
+        "has_risk": b"\nrisk\tlink\n" in data,
+    }
+    header = {"profiles": ", ".join(profiles), "fingerprint": fingerprint, "embedded": quote_data(data)}
+    return _only_used(_render_script(**{**needs, **header}))
+
+
+_FORMED = (b"probe\t", b"undo\t")
+_FUNCTION = lazy_regex(r"([a-z_]+)\(\) \{.*")
+
+
+def _only_used(script: str) -> str:
+    """A script without the functions that nothing in it names, and without their comments."""
+    blocks: list[tuple[str, list[str]]] = [("", [])]
+    comments: list[str] = []
+    for line in script.splitlines(keepends=True):
+        name, lines = blocks[-1]
+        if name and lines[-1] != "}\n" and not lines[-1].endswith("; }\n"):
+            lines.append(line)
+        elif line.startswith("#") and len(blocks) > 1:
+            comments.append(line)
+        elif found := _FUNCTION.fullmatch(line.rstrip("\n")):
+            blocks.append((found[1], [*comments, line]))
+            comments = []
+        else:
+            blocks += [("", [])] * bool(name)
+            blocks[-1] = ("", [*blocks[-1][1], *comments, line])
+            comments = []
+    known = dict.fromkeys(name for name, _ in blocks if name)
+    bodies = {name: " ".join(line for own, lines in blocks if own == name for line in lines) for name in ("", *known)}
+    used, pending = set[str](), [""]
+    while pending:
+        words = set(_WORD.findall(_COMMENT.sub("", bodies[pending.pop()])))
+        fresh = words & known.keys() - used
+        used |= fresh
+        pending += fresh
+    return "".join(line for name, lines in blocks if not name or name in used for line in lines)
+
+
+_WORD = lazy_regex(r"[a-z_]+")
+_COMMENT = lazy_regex(r"(?m)^ *#.*$")
 
 
 def rollback_script(plan: Plan, origin: Origin = NOWHERE) -> str:
@@ -328,7 +384,14 @@ def quote_data(data: bytes) -> str:
 
 
 def _render_script(**context: object) -> str:
-    known = {**forms_context(None), "links": True, "has_links": True, "data_kind": KIND}
+    known = {
+        **forms_context(None),
+        "links": True,
+        "has_links": True,
+        "has_risk": True,
+        "data_kind": KIND,
+        "parts": _PARTS,
+    }
     known["rules_header"] = RULES_HEADER.decode("ascii").rstrip("\n")
     return render_shell("rollback.sh.j2", {**known, **context})
 

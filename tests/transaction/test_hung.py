@@ -245,7 +245,8 @@ def test_a_rollback_script_leaves_a_transaction_as_closed_as_it_was(tmp_path: Pa
         done = subprocess.run(one.space.command("rollback"), capture_output=True, text=True, check=False)
         assert done.returncode in (0, 3), done.stderr
         assert {path.name for path in (one.space.store / "transactions/0001").iterdir()} <= {
-            "journal", "length", "rollback.data", "rollback.sh", "put-back", *(["reserve"] if how == "in part" else []),
+            "journal", "length", "closed", "rollback.data", "rollback.sh", "put-back",
+            *(["reserve"] if how == "in part" else []),
         }  # fmt: skip
 
 

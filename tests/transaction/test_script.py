@@ -271,3 +271,18 @@ def test_a_shell_that_prints_less_than_the_content_writes_nothing(tmp_path: Path
     assert done.returncode == 5
     assert "/etc/llttab: this shell cannot print its content" in done.stdout
     assert (tmp_path / "root/etc/llttab").read_bytes() == kept
+
+
+@pytest.mark.parametrize("number", range(len(TARGETS)), ids=[name for name, *_ in TARGETS])
+def test_a_single_file_has_the_functions_that_its_items_need(tmp_path: Path, number: int) -> None:
+    host = build(tmp_path)
+    before, made, script = listing(tmp_path / "root"), plan_of(host, (number,)), tmp_path / "undo.sh"
+    script.write_text(rollback_script(made))
+    assert script.read_text().count("\n") < script_text().count("\n") / 1.8
+    apply_locked(host, made, store_of(tmp_path))
+    first = run_script(script, tmp_path)
+    reload_stand_in(tmp_path)
+    assert (run_script(script, tmp_path).returncode, "half-way" in first.stderr) == (3, False)
+    assert listing(tmp_path / "root") == before
+    shellcheck = Path(sys.executable).with_name("shellcheck")
+    assert subprocess.run([shellcheck, "--shell=sh", script], check=False).returncode == 0
