@@ -68,7 +68,8 @@ def gone_kinds(host: Host, plan: Plan, boot_id: str | None) -> frozenset[str]:
     return frozenset(
         kind
         for kind, inode in (plan.namespace or {}).items()
-        if host.is_live and private.get(kind) != inode and (boot_id != now or entering_words(kind, inode) is None)
+        # After a boot a namespace of the same number is another one.
+        if host.is_live and (boot_id != now or (private.get(kind) != inode and entering_words(kind, inode) is None))
     )
 
 
