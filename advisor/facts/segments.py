@@ -8,6 +8,7 @@ followed down to the devices that they lie on. Source: Linux Documentation/admin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 
 from advisor.facts.array import ArrayPart
 from advisor.facts.block import SECTOR_BYTES
@@ -20,6 +21,7 @@ Member = str | ArrayPart
 Piece = tuple[str, tuple[Member, ...], int, int | None]
 """Level, members, bytes, chunk."""
 _MAX_DEPTH = 8
+_MAX_DEVICES = 4096
 TARGETS: Mapping[str, tuple[tuple[int, Relation], ...]] = {
     "crypt": ((3, "data"),),
     "thin": ((0, "data"),),
@@ -60,6 +62,7 @@ class Structures:
     def __init__(self, by_name: Mapping[str, DmDevice], name_of: Callable[[str], str | None]) -> None:
         self._by_name = by_name
         self._name_of = name_of
+        self._hidden: dict[str, ArrayPart | None] = {}
 
     def find(self, name: str, targets: Iterable[TableLine]) -> ArrayPart | None:
         """The structure of a device with these targets; None where one level over its members describes it, and where
@@ -70,6 +73,11 @@ class Structures:
         return part if any(isinstance(member, ArrayPart) for member in part.members) or part.level == "linear" else None
 
     def _part(self, name: str, targets: Iterable[TableLine], depth: int) -> ArrayPart | None:
+        part = self._make(name, targets, depth)
+        # A made-up capture may repeat itself at each depth.
+        return part if part and sum(1 for _ in islice(part.devices(), _MAX_DEVICES + 1)) <= _MAX_DEVICES else None
+
+    def _make(self, name: str, targets: Iterable[TableLine], depth: int) -> ArrayPart | None:
         pieces: list[Piece] = []
         for target in targets:
             if target.kind in {"error", "zero"}:
@@ -95,7 +103,11 @@ class Structures:
             member: Member = name
             device = self._by_name.get(name)
             if device is not None and device.role == "hidden" and depth < _MAX_DEPTH:
-                part = self._part(device.mapping.rpartition("_")[2], device.targets or (), depth + 1)
+                if name not in self._hidden:
+                    self._hidden[name] = None
+                    shown = device.mapping.rpartition("_")[2]
+                    self._hidden[name] = self._part(shown, device.targets or (), depth + 1)
+                part = self._hidden[name]
                 if part is None:
                     return ()
                 is_whole = len(part.members) == 1 and LEVELS[family_of(part.level) or "thin"].relation in _WHOLE

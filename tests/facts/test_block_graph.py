@@ -104,6 +104,15 @@ def test_hidden_volumes_are_no_arrays(kind: str) -> None:
     assert mapped(f"vg-lv_{kind}: 0 8 linear 8:0 0\n", (f"vg-lv_{kind}", "sda")).arrays == ()
 
 
+def test_a_capture_that_repeats_itself_at_each_depth_is_not_followed_without_end() -> None:
+    wide = " ".join(["253:{0} 0"] * 60)
+    tables = "vg-a0_corig: 0 8 linear 8:0 0\n"
+    tables += "".join(f"vg-a{at}_corig: 0 8 striped 60 8 {wide.format(at - 1)}\n" for at in range(1, 7))
+    lower = [("vg-a0_corig", "sda"), *((f"vg-a{at}_corig", f"dm-{at - 1}") for at in range(1, 7)), ("vg-lv", "dm-6")]
+    found = mapped(f"{tables}vg-lv: 0 8 striped 60 8 {wide.format(6)}\n", *lower)
+    assert [one.structure for one in found.arrays] == [None]
+
+
 def stacked(name: str, below: str, files: dict[str, str], answers: dict[tuple[str, ...], str] | None = None) -> Facts:
     tree = Tree()
     place = tree.pci("0000:01:00.0", 0)
