@@ -11,7 +11,6 @@ from typer import Argument, Option
 
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.scan import Json, Root, Snapshot
-from advisor.host.numbers import count_noun
 from advisor.operations import open_host
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ def _read_drives(host: Host, found: Limits, *, is_agreed: bool) -> Mapping[str, 
     readings, kept = read_drives(host, names)
     for name, why in readings.failed.items():
         say(f"{name} was not measured: {why}")
-    say(f"{count_noun(len(readings.drives), 'drive')} measured; {kept}")
+    say(f"{len(readings.drives)} of {len(names)} measured; {kept}")
     return readings.figures()
 
 

@@ -16,6 +16,7 @@ from advisor.facts.dm import DmDevice
 from advisor.facts.dm_text import TableLine, shape_of, stripe_devices
 from advisor.facts.levels import BESIDE, LEVELS, Relation, family_of
 from advisor.facts.lvm_text import LogicalVolume
+from advisor.host import is_count
 
 Member = str | ArrayPart
 Piece = tuple[str, tuple[Member, ...], int, int | None]
@@ -42,7 +43,7 @@ def _members_of(target: TableLine) -> list[tuple[str, Relation | None]]:
     words = target.words
     if target.kind == "raid":
         # `type #params … #devices meta data meta data …`, with - for a device that is not there (dm-raid.rst).
-        count = int(words[1]) if len(words) > 1 and words[1].isdecimal() and len(words[1]) < 4 else len(words)
+        count = int(words[1]) if len(words) > 1 and is_count(words[1]) and len(words[1]) < 4 else len(words)
         given, devices = words[2 : 2 + count], words[3 + count :]
         slow = {given[at + 1] for at, word in enumerate(given[:-1]) if word == "write_mostly"}
         rows: list[tuple[str, Relation | None]] = [

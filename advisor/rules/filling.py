@@ -120,7 +120,7 @@ def thin_pool_full(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[
 @rule(
     id="lvm.store-full",
     severity="critical",
-    title="What a snapshot or a VDO pool writes to is nearly full",
+    title="A snapshot or a VDO pool is nearly full",
     what="Used space of snapshots and VDO volumes (dmsetup status, as root): a warning from 85 %, critical from 95 %.",
     why="Both promise more than they have: at 100 % a snapshot is invalid, and a VDO volume fails its writes.",
     helps_when="Always: extend it, or remove what is no longer needed.",

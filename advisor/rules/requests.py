@@ -180,7 +180,7 @@ def split_chunks(facts: Facts, workload: DeclaredWorkload | None) -> Finding | N
 @rule(
     id="multipath.requests-above-paths",
     severity="warning",
-    title="A multipath map makes larger requests than its paths take",
+    title="A map makes larger requests than its paths",
     what="max_sectors_kb of each map of dm-multipath against those of its paths.",
     why="device-mapper checks each request against the path that it is sent to, and fails one that is too large; "
     "multipathd then takes the path for broken.",
