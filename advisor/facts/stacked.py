@@ -22,7 +22,8 @@ from advisor.host import Host, Missing, lazy_regex
 PROC_DRBD = "/proc/drbd"
 DRBD_STATUS = ("drbdsetup", "status", "--json")
 _MINOR = lazy_regex(
-    r"^ *(\d{1,6}): cs:(\S{1,40})(?: ro:(\S{1,60}))?(?: ds:(\w{1,40})/(\w{1,40}))?(.*(?:\n {2,}.*)*)", re.M
+    r"^ *(\d{1,6}): cs:(\S{1,40})(?: ro:(\S{1,60}))?(?: ds:(\w{1,40})/(\w{1,40}))?(.*(?:\n {4,}.*)*)",
+    re.MULTILINE | re.ASCII,
 )
 _LOSING = frozenset({"SyncSource", "SyncTarget", "PausedSyncS", "PausedSyncT", "WFBitMapS", "WFBitMapT"})
 _QUEUE = ("scheduler", "nr_requests", "read_ahead_kb", "max_sectors_kb", "optimal_io_size", "logical_block_size")
@@ -190,7 +191,7 @@ def _bcache(host: Host, array: Array) -> Array:
     if len(behind) != 1:
         return array
     state = words[behind[0]]
-    mode = re.search(r"\[(\w+)\]", host.read_or_empty(f"/sys/class/block/{behind[0]}/bcache/cache_mode"))
+    mode = re.search(r"\[([a-z]+)\]", host.read_or_empty(f"/sys/class/block/{behind[0]}/bcache/cache_mode"))
     said = "" if isinstance(state, Missing) else clean(state)
     beside = (ArrayPart("cache", "linear", (name,), relation="cache") for name in caches)
     return msgspec.structs.replace(
