@@ -23,7 +23,8 @@ Root = Annotated[
     Path | None, Option("--root", metavar="DIR", help="Read a captured /proc and /sys tree, not this host.")
 ]
 Snapshot = Annotated[
-    Path | None, Option("--snapshot", metavar="FILE", help="Read an archive of advisor snapshot, not this host.")
+    Path | None,
+    Option("--snapshot", metavar="FILE", help="Read an archive of advisor snapshot, or a sosreport, not this host."),
 ]
 FailOn = Annotated[
     str | None,
@@ -235,6 +236,10 @@ def snapshot(
         float | None,
         Option("--seconds", metavar="SECONDS", help="Record the counters of this time, too, for advisor why."),
     ] = None,
+    archive: Annotated[
+        Path | None,
+        Option("--from", metavar="ARCHIVE", help="Make it of a sosreport or another support archive, without secrets."),
+    ] = None,
 ) -> int:
     """Capture what a scan reads into an archive. `advisor scan --snapshot` replays it elsewhere with the same
     result."""
@@ -247,8 +252,9 @@ def snapshot(
 
         if seconds is not None:
             check_seconds(seconds)
-        if root is not None:
-            raise UsageError("--script and --root exclude each other: the script reads the host that runs it")
+        if root is not None or archive is not None:
+            other = "--root" if root is not None else "--from"
+            raise UsageError(f"--script and {other} exclude each other: the script reads the host that runs it")
         text = capture_script(seconds)
         if output is None or str(output) == "-":
             sys.stdout.write(text)
@@ -263,7 +269,7 @@ def snapshot(
 
     if seconds is not None:
         check_seconds(seconds)
-    host = operations.open_host(root)
+    host = operations.open_host(root, archive)
     with nullcontext() if seconds is None or not host.is_live else wait_progress("recording the counters", seconds):
         if str(output) == "-":
             data = read_capture(host, seconds=seconds)

@@ -9,7 +9,7 @@ import msgspec
 
 from advisor.errors import InvalidInputError
 from advisor.facts.host_facts import scan
-from advisor.fleet.compare.gathering import Progress, open_archive, read_sources
+from advisor.fleet.compare.gathering import Progress, read_sources
 from advisor.fleet.compare.summary import CaptureSource
 from advisor.host import tree_host
 from advisor.limits.account import AccountQuota, account_quotas
@@ -20,6 +20,7 @@ from advisor.limits.media import Media
 from advisor.limits.paths import limits_of
 from advisor.limits.pci_and_network import read_pci_and_network
 from advisor.limits.storage_use import read_front
+from advisor.snapshot.open import open_host
 
 
 def gather_ceilings(
@@ -53,7 +54,7 @@ def read_ceiling(path: Path, declared: Declared) -> tuple[HostCeiling, dict[str,
             raise InvalidInputError(f"{path}: holds neither proc nor sys")
         host = tree_host(str(path))
     else:
-        host = open_archive(path)
+        host = open_host(snapshot=path)
     facts = scan(host)
     around = read_pci_and_network(host, facts)
     limits = with_host(limits_of(facts, around, declared), facts, around, declared, read_front(host, facts))

@@ -55,18 +55,6 @@ _KINDS_OF_FILES: Mapping[int, tarball.Kind] = {stat.S_IFREG: "file", stat.S_IFDI
 _NOTHING = Missing("absent", "not recorded")
 
 
-class Members(NamedTuple):
-    """What was read of an archive, by path. ``left_out`` is what was not taken of a support archive, with the reason;
-    ``modified`` is when its files were, in seconds since the epoch."""
-
-    contents: dict[str, bytes]
-    links: dict[str, str]
-    directories: set[str]
-    left_out: dict[str, str]
-    modified: dict[str, int]
-    hard_links: dict[str, str]
-
-
 class CommandAnswer(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     answer: Completed | None
@@ -302,7 +290,7 @@ def read_attachment_of(data: bytes, where: str, name: str) -> bytes | None:
     return _open_file(io.BytesIO(data), where, lambda members, where: members[0].get(f"/{name}"))
 
 
-def _open_path(path: Path, use: Callable[[Members, str], T]) -> T:
+def _open_path(path: Path, use: Callable[[tarball.Members, str], T]) -> T:
     try:
         with open_given(path) as file:
             return _open_file(file, str(path), use)
@@ -317,7 +305,7 @@ def open_archive(data: bytes, where: str) -> Host:
     return _open_file(io.BytesIO(data), where, _make_host)
 
 
-def _make_host(members: Members, where: str) -> Host:
+def _make_host(members: tarball.Members, where: str) -> Host:
     contents, links, directories, *_ = members
     index_bytes = contents.pop(f"/{INDEX}", None)
     if index_bytes is None and (kind := find_kind(members.contents)):
@@ -349,7 +337,7 @@ def _make_host(members: Members, where: str) -> Host:
     return Host(source, commands, is_root=index.is_root, ethtool_answers=answers, captured_at=index.captured_at)
 
 
-def _open_file(file: IO[bytes], where: str, use: Callable[[Members, str], T]) -> T:
+def _open_file(file: IO[bytes], where: str, use: Callable[[tarball.Members, str], T]) -> T:
     try:
         with _decompress_file(file) as stream:
             measured = tarball.BoundedStream(stream, file, MAX_SUPPORT_BYTES)
@@ -469,10 +457,10 @@ class _Source(NamedTuple):
         return cls(members(), content, lambda: None)
 
 
-def _read_members(source: _Source, where: str) -> Members:
+def _read_members(source: _Source, where: str) -> tarball.Members:
     """Everything that is wanted. A member that cannot be taken is left out where this is another tool's archive, and
     refuses one of our own and a bare tree."""
-    found = Members({}, {}, set(), {}, {}, {})
+    found = tarball.Members({}, {}, set(), {}, {}, {})
     try:
         is_own = _take_all(found, source, where)
         is_strict = is_own or find_kind(found.contents) is None
@@ -493,7 +481,7 @@ def _read_members(source: _Source, where: str) -> Members:
     return found
 
 
-def _take_all(found: Members, source: _Source, where: str) -> bool:
+def _take_all(found: tarball.Members, source: _Source, where: str) -> bool:
     """Take the members one after the other; whether they are those of our own snapshot, of which one that cannot be
     taken ends it."""
     is_own = False
@@ -518,7 +506,7 @@ def _take_all(found: Members, source: _Source, where: str) -> bool:
     return is_own
 
 
-def _take(found: Members, path: str, member: tarball.Member, total: int, source: _Source) -> str:
+def _take(found: tarball.Members, path: str, member: tarball.Member, total: int, source: _Source) -> str:
     """Put a member where it belongs; why it cannot be taken, or nothing."""
     contents, links, directories, _, modified, hard_links = found
     if path in contents or path in links or (path in directories and member.kind != "directory"):
@@ -539,7 +527,7 @@ def _take(found: Members, path: str, member: tarball.Member, total: int, source:
     return ""
 
 
-def _refuse_strays(found: Members, where: str) -> None:
+def _refuse_strays(found: tarball.Members, where: str) -> None:
     """Raise InvalidInputError for a link that leaves the archive, and for what lies below a file or a link: it has no
     place that a file system could have given it."""
     for path in [path for path, target in found.links.items() if not _keep_link(path, target, where)]:

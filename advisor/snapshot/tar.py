@@ -52,6 +52,18 @@ class Member(NamedTuple):
     modified: int = 0
 
 
+class Members(NamedTuple):
+    """What was read of an archive, by path. ``left_out`` is what was not taken of a support archive, with the reason;
+    ``modified`` is when its files were, in seconds since the epoch."""
+
+    contents: dict[str, bytes]
+    links: dict[str, str]
+    directories: set[str]
+    left_out: dict[str, str]
+    modified: dict[str, int]
+    hard_links: dict[str, str]
+
+
 class BoundedStream:
     """A decompressed stream that ends in a DamagedError where it grows beyond ``limit`` bytes or out of proportion.
 

@@ -275,3 +275,141 @@ def test_an_exact_command_is_found_in_any_order_of_its_words(tmp_path: Path) -> 
     host = opened(tmp_path, packed(sosreport({"/usr/sbin/xfs_info /srv": "x", "/usr/sbin/ethtool -S --all ens1": "y"})))
     answers = [host.run(words) for words in (("xfs_info", "/srv"), ("ethtool", "--all", "-S", "ens1"), ("nothing",))]
     assert [one.stdout if isinstance(one, Completed) else one.state for one in answers] == ["x", "y", "absent"]
+
+
+LSBLK = """\
+NAME          MAJ:MIN RM   SIZE RO TYPE  MOUNTPOINT
+sda             8:0    0   100G  0 disk
+|-sda1          8:1    0     1G  0 part  /boot
+`-sda2          8:2    0    99G  0 part
+  `-vg0-root  253:0    0    50G  0 lvm   /
+sdb             8:16   0   100G  0 disk
+`-mpatha      253:1    0   100G  0 mpath
+nvme0n1       259:0    0   1.8T  0 disk
+"""
+LSBLK_T = """\
+NAME    ALIGNMENT MIN-IO OPT-IO PHY-SEC LOG-SEC ROTA SCHED    RQ-SIZE   RA WSAME
+nvme0n1         0   4096      0    4096     512    0 none        1023  128    0B
+sda             0    512      0     512     512    1 mq-deadline  256 4096    0B
+"""
+ISCSI = """\
+Target: iqn.2003-01.org.example:t1 (non-flash)
+\tCurrent Portal: 10.1.0.9:3260,1
+\tPersistent Portal: 10.1.0.9:3260,1
+\t\tIface Name: default
+\t\tIface IPaddress: 10.1.0.7
+\t\tSID: 4
+\t\tiSCSI Connection State: LOGGED IN
+\t\tiSCSI Session State: LOGGED_IN
+\t\tRecovery Timeout: 120
+\t\tHeaderDigest: CRC32C
+\t\tDataDigest: None
+\t\tMaxRecvDataSegmentLength: 262144
+\t\tFirstBurstLength: 65536
+\t\tImmediateData: Yes
+\t\tInitialR2T: No
+\t\tHost Number: 3\tState: running
+\t\tscsi3 Channel 00 Id 0 Lun: 1
+\t\t\tAttached scsi disk sdb\t\tState: running
+"""
+UDEV = """\
+  looking at device '/devices/pci0000:00/0000:00:05.0/nvme/nvme0/nvme0n1':
+    KERNEL=="nvme0n1"
+    SUBSYSTEM=="block"
+    DRIVER==""
+    ATTR{size}=="3750748848"
+    ATTR{queue/scheduler}=="[none] mq-deadline"
+
+  looking at parent device '/devices/pci0000:00/0000:00:05.0/nvme/nvme0':
+    KERNELS=="nvme0"
+    SUBSYSTEMS=="nvme"
+    DRIVERS==""
+    ATTRS{model}=="KIOXIA"
+
+  looking at parent device '/devices/pci0000:00/0000:00:05.0':
+    KERNELS=="0000:00:05.0"
+    SUBSYSTEMS=="pci"
+    DRIVERS=="nvme"
+    ATTRS{numa_node}=="1"
+    ATTRS{vendor}=="0x1e0f"
+"""
+LSPCI = """\
+00:05.0 Non-Volatile memory controller [0108]: KIOXIA [1e0f:0001] (prog-if 02 [NVM Express])
+\tNUMA node: 1
+\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x4, ASPM not supported
+\t\tLnkSta:\tSpeed 8GT/s (downgraded), Width x4
+"""
+
+
+def test_devices_by_the_outputs_of_tools(tmp_path: Path) -> None:
+    outputs = {"lsblk": LSBLK, "lsblk -t": LSBLK_T, "iscsiadm -m session -P 3": ISCSI, "lspci -nnvv": LSPCI}
+    outputs["numactl --hardware"] = COMMANDS["/usr/bin/numactl --hardware"]
+    host = opened(tmp_path, packed(sosreport({**outputs, "udevadm info -a /dev/nvme0n1": UDEV, "ip -d address": IP})))
+    assert host.read("/sys/block/dm-0/dm/name") == "vg0-root"
+    assert host.names("/sys/block/dm-0/slaves") == ("sda2",)
+    assert host.names("/sys/block/dm-1/slaves") == ("sdb",)
+    facts = scan(host)
+    disks = {disk.name: disk for disk in facts.disks}
+    nvme, disk = disks["nvme0n1"], disks["sda"]
+    assert (nvme.size_bytes, nvme.pci, nvme.numa_node) == (3750748848 * 512, "0000:00:05.0", 1)
+    assert nvme.pcie
+    assert (nvme.pcie.speed_gts, nvme.pcie.speed_max_gts, nvme.pcie.width) == (8.0, 16.0, 4)
+    assert (disk.queue["read_ahead_kb"], disk.queue["nr_requests"], disk.partitions) == (
+        "4096",
+        "256",
+        ("sda1", "sda2"),
+    )
+    assert facts.iscsi
+    (session,) = facts.iscsi.sessions
+    assert (session.name, session.target, session.disks) == ("session4", "iqn.2003-01.org.example:t1", ("sdb",))
+    assert (session.state, session.recovery_seconds, session.immediate_data) == ("LOGGED_IN", 120, True)
+    (connection,) = session.connections
+    assert (connection.address, connection.port, connection.link) == ("10.1.0.9", 3260, "bond0")
+    assert (connection.header_digest, connection.data_digest) == (True, False)
+
+
+def test_secrets_reach_no_page(tmp_path: Path) -> None:
+    files = sosreport({**COMMANDS, "ipmitool lan print": "x", "xfs_info /srv": "password: hunter2\n"})
+    top = "/sosreport-db7-2026"
+    files[f"{top}/etc/iscsi/iscsid.conf"] = "node.session.auth.password = hunter2\nnode.session.timeo.x = 5\n"
+    files[f"{top}/etc/fstab"] = "//nas/x /x cifs username=u,password=hunter2 0 0\n"
+    host = opened(tmp_path, packed(files))
+    own = tmp_path / "own.tar.gz"
+    done = call_inside("snapshot", "--from", tmp_path / "archive", "-o", own)
+    assert done.returncode == 0
+    texts = [host.read(path) for path in ("/etc/iscsi/iscsid.conf", "/etc/fstab")]
+    answer = host.run(("xfs_info", "/srv"))
+    assert isinstance(answer, Completed)
+    with tarfile.open(own) as archive:
+        texts += [file.read().decode() for member in archive if (file := archive.extractfile(member))]
+    assert "hunter2" not in "".join(map(str, (*texts, answer.stdout)))
+    again, first = (scan(one) for one in (open_host(snapshot=own), host))
+    assert {one.id for one in judge(again)} == {one.id for one in judge(first)}
+    assert open_host(snapshot=own).captured_at == host.captured_at
+
+
+def test_a_fleet_of_mixed_archives(tmp_path: Path) -> None:
+    for name, make in KINDS.items():
+        (tmp_path / f"{name.partition(' ')[0]}.tar.xz").write_bytes(packed(make()))
+    unpacked(tmp_path, sosreport())
+    done = call_inside("fleet", "compare", *sorted(tmp_path.glob("*.tar.xz")), tmp_path / "unpacked", "--json")
+    import json
+
+    assert len(json.loads(done.stdout)["hosts"]) == 4
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_no_whole_archive_ends_in_words(tmp_path: Path, seed: int) -> None:
+    """Bytes changed at random, archives within archives, and renamed files."""
+    import random
+
+    chance = random.Random(seed)
+    data = bytearray(packed(sosreport(), form=chance.choice(["w:", "w:gz"])))
+    for _ in range(chance.randrange(1, 40)):
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    if seed % 4 == 0:
+        data = bytearray(packed({"/inner.tar": "x"}) + bytes(data))
+    (tmp_path / "archive").write_bytes(bytes(data))
+    done = call_inside("scan", "--all", "--snapshot", tmp_path / "archive")
+    assert done.returncode in (0, 2)
+    assert "\x1b" not in done.stdout

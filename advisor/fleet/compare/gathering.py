@@ -16,10 +16,7 @@ from advisor.errors import AdvisorError
 from advisor.facts.host_facts import scan
 from advisor.fleet.compare.columns import Fleet
 from advisor.fleet.compare.summary import CaptureSource, HostSummary, read_standing, summarise_host
-from advisor.host import Host
-from advisor.snapshot.archive import open_snapshot
-from advisor.snapshot.remote.capture import open_capture
-from advisor.snapshot.remote.stream import is_capture
+from advisor.snapshot.open import open_host
 
 LLT_CLUSTER = "llt-cluster"
 MAX_PROCESSES = 16
@@ -36,14 +33,9 @@ class Unread(msgspec.Struct, frozen=True):
     message: str
 
 
-def open_archive(path: Path) -> Host:
-    """The host of a snapshot, or of what the capture script printed on it, kept by hand."""
-    return open_capture(path) if is_capture(path) else open_snapshot(path)
-
-
 def read_source(source: CaptureSource) -> HostSummary:
     """The summary of one capture."""
-    host = open_archive(Path(source.path))
+    host = open_host(snapshot=Path(source.path))
     standing = read_standing(host, has_looked=source.is_capture and host.is_root)
     return summarise_host(scan(host), source, standing, host.read_text("/proc/cmdline"))
 

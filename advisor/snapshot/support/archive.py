@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
+from advisor.facts.redaction import without_secrets
 from advisor.host import Host, MemoryFiles, Missing, lazy_regex
 from advisor.host.commands import MeteredCommands
 from advisor.host.files import UNRECORDED, ReadBudget
@@ -16,13 +17,13 @@ from advisor.snapshot.support.kernel_files import read_kernel_files
 from advisor.snapshot.support.kinds import Kind
 
 if TYPE_CHECKING:
-    from advisor.snapshot.archive import Members
+    from advisor.snapshot.tar import Members
 
 _SECTION = lazy_regex(r"^#==\[ ([^\]\n]{1,80}) \]=+#?$", re.MULTILINE)
-_TIMED_OUT = lazy_regex(r"command '([^'\n]{1,400})' (timed out after \d{1,6}s)")
+_TIMED_OUT = lazy_regex(r"command '([^'\n]{1,400})' (timed out after [0-9]{1,6}s)")
+_TIME = r"([0-9:]{8})(?: ([AP]M))?(?: ([A-Z]{2,5}|[+-][0-9]{2,4}))?"
 _DATE = lazy_regex(
-    r"\w{3} +(\w{3}) +(\d{1,2}) (\d\d:\d\d:\d\d)(?: ([AP]M))?(?: ([A-Z]{2,5}|[+-]\d\d\d?\d?))? (\d{4})"
-    r"|\w{3} +(\d{1,2}) (\w{3}) (\d{4}) (\d\d:\d\d:\d\d)(?: ([AP]M))?(?: ([A-Z]{2,5}|[+-]\d\d\d?\d?))?"
+    rf"\w{{3}} +(\w{{3}}) +([0-9]{{1,2}}) {_TIME} ([0-9]{{4}})|\w{{3}} +([0-9]{{1,2}}) (\w{{3}}) ([0-9]{{4}}) {_TIME}"
 )
 _ZONE_SECONDS = 15 * 3600
 _MAX_SECTIONS = 20_000
@@ -52,6 +53,7 @@ def make_host(found: tuple[Kind, str], members: Members, budget: ReadBudget) -> 
         moved = (path for path in links if path.startswith(f"{kind.data}/"))
         links = {**links, **{path.removeprefix(kind.data): links[path] for path in moved}}
     _read_failures(contents, failed)
+    files = {path: without_secrets(path, data) if path.startswith("/etc/") else data for path, data in files.items()}
     commands = ArchiveCommands(outputs, failed)
     unreadable: dict[str, str] = {}
     _add_kernel(commands, files, links, directories, unreadable)
@@ -75,13 +77,15 @@ def _add_kernel(
     unreadable: dict[str, str],
 ) -> None:
     """What the outputs say of the kernel's files, where the archive has none."""
-    partitions = files.get("/proc/partitions", b"").decode("utf-8", "replace")
+    partitions, meminfo = (
+        files.get(f"/proc/{name}", b"").decode("utf-8", "replace") for name in ("partitions", "meminfo")
+    )
     blocks = {
         path.rpartition("/")[2]: f"/sys/{target.lstrip('./')}"
         for path, target in links.items()
         if path.startswith("/sys/block/") and path.count("/") == 3
     }
-    made = read_kernel_files(commands, partitions, blocks)
+    made = read_kernel_files(commands, partitions, meminfo, blocks)
     taken = MemoryFiles(files, links, frozenset(directories))
     for path, target in made.links.items():
         if not taken.is_dir(path):

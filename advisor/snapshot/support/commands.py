@@ -14,12 +14,14 @@ from functools import cached_property
 
 import msgspec
 
-from advisor.host import Completed, Missing, lazy_regex
+from advisor.facts.redaction import without_credentials
+from advisor.facts.smartctl_text import smartctl_as_json
+from advisor.host import Completed, Missing, is_count, lazy_regex
 from advisor.host.commands import DEADLINE_SECONDS
 
 _PLACE = lazy_regex(r"^/(usr/|opt/\w+/|)(local/|)s?bin/")
 _UNNAMED = lazy_regex(r"[^\w\-./]+")
-_COPY = lazy_regex(r"\.\d{1,3}$")
+_COPY = lazy_regex(r"\.[0-9]{1,3}$")
 _REFUSED = lazy_regex(
     r"(?i)\A\W*(?:(?:ba)?sh: .*(?:not found|no such file)|timeout: failed to run|command not found|"
     r".{0,80}: command not found|error - .* not found|.{0,120}permission denied|.{0,80}must be (?:run as )?root).*"
@@ -74,12 +76,12 @@ def _machine_of(text: str, argv: Sequence[str]) -> str:
 def _rules_as_json(text: str, argv: Sequence[str]) -> str:
     """What ``ip rule`` prints, as ``ip -j rule`` does: priority, source and table."""
     rules: list[dict[str, object]] = []
-    for number, rest in re.findall(r"^(\d{1,9}):\s+(.*)$", text, re.MULTILINE):
+    for number, rest in re.findall(r"^([0-9]{1,9}):\s+(.*)$", text, re.MULTILINE):
         words = rest.split()
         pairs = dict(zip(words[::2], words[1::2], strict=False))
         source, _, length = pairs.get("from", "all").partition("/")
         rule: dict[str, object] = {"priority": int(number), "src": source, "table": pairs.get("lookup", "")}
-        rules.append(rule | ({"srclen": int(length)} if length.isdigit() else {}))
+        rules.append(rule | ({"srclen": int(length)} if is_count(length) else {}))
     return json.dumps(rules)
 
 
@@ -99,7 +101,7 @@ def _df_output(text: str, argv: Sequence[str]) -> str:
     lines = []
     for target, row in found.items():
         sizes = [row.get(name, "-") for name in ("1K-blocks", "Used", "Available")]
-        if all(map(str.isdigit, sizes)):
+        if all(map(is_count, sizes)):
             inodes = (row.get("Inodes", "-"), row.get("IFree", "-"))
             whole = (str(1024 * int(size)) for size in sizes)
             lines.append(" ".join((row.get("Type", "-"), *whole, *inodes, target)))
@@ -143,7 +145,11 @@ ROWS = (
         sign="/etc/lvm",
     ),
     Row(r"mdadm --detail .*", (r"mdadm_(-D|--detail)_{last}", r"mdadm_(-D|--detail)_.*", r"mdadm_.*--detail.*")),
-    Row(r"smartctl .*", (r"smartctl_.*{last}",)),
+    Row(
+        r"smartctl .*",
+        (r"smartctl_.*-\w*[ax]\w*_{last}", r"smartctl_.*{last}"),
+        lambda text, argv: text if text.lstrip().startswith("{") else smartctl_as_json(text),
+    ),
     Row(r"dumpe2fs -h .*", (r"dumpe2fs_(-h_)?{last}",)),
     Row(r"xfs_info .*", (r"xfs_info_{last}",)),
     Row(r"ethtool eth.*", (r"ethtool_{last}",)),
@@ -213,7 +219,7 @@ class ArchiveCommands:
         return [self._outputs[name].decode("utf-8", "replace") for name in names if re.fullmatch(pattern, name)]
 
     def _find(self, pattern: str) -> str | None:
-        fitting = re.compile(rf"(?:{pattern})(?:\.\d{{1,3}})?")
+        fitting = re.compile(rf"(?:{pattern})(?:\.[0-9]{{1,3}})?")
         # Of several, the one that says most: others hold a part, or an error.
         names = (name for name in self._by_program.get(_program_of(pattern), ()) if fitting.fullmatch(name))
         return max(names, key=lambda name: (not self._is_refusal(name), len(self._outputs[name])), default=None)
@@ -224,7 +230,7 @@ class ArchiveCommands:
     def _answer(
         self, names: tuple[str, ...], argv: Sequence[str], convert: Callable[[str, Sequence[str]], str] = _as_it_is
     ) -> Completed | Missing:
-        texts = [self._outputs[name].decode("utf-8", "replace") for name in names]
+        texts = [without_credentials(self._outputs[name]).decode("utf-8", "replace") for name in names]
         for name, text in zip(names, texts, strict=True):
             if name in self.failed:
                 return Missing("unreadable", self.failed[name])

@@ -7,8 +7,9 @@ the archive itself is never replaced, and a size that a tool has rounded is not 
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from advisor.facts.block import whole_of
 from advisor.facts.sysctl_files import key_path
@@ -36,6 +37,13 @@ _LSBLK_QUEUE = {
     "STATE": "device/state",
     "MAJ:MIN": "dev",
 }
+_ISCSI = {
+    **{"Iface Name": "ifacename", "Iface Initiatorname": "initiatorname", "Recovery Timeout": "recovery_tmo"},
+    **{"FirstBurstLength": "first_burst_len", "MaxBurstLength": "max_burst_len", "ImmediateData": "immediate_data"},
+    **{"InitialR2T": "initial_r2t", "HeaderDigest": "header_digest", "DataDigest": "data_digest"},
+    "MaxRecvDataSegmentLength": "max_recv_dlength",
+}
+_OF_CONNECTION = frozenset({"HeaderDigest", "DataDigest", "MaxRecvDataSegmentLength"})
 _PCI_SPEEDS = {"LnkCap": "max_link", "LnkSta": "current_link"}
 
 
@@ -52,23 +60,34 @@ class KernelFiles:
         self.files.setdefault(path, value.encode("utf-8", "surrogateescape") + b"\n")
 
     def link(self, path: str, target: str) -> None:
-        self.links.setdefault(path, target)
+        """A link to a directory, relative as the kernel's are."""
+        self.links.setdefault(path, os.path.relpath(target, path.rpartition("/")[0]))
         self.directories.add(target)
 
 
-def read_kernel_files(commands: ArchiveCommands, partitions: str, blocks: Mapping[str, str]) -> KernelFiles:
-    """Everything that the outputs say. ``partitions`` is /proc/partitions; ``blocks`` are the places of the block
-    devices whose directories the archive has itself, by name."""
+def read_kernel_files(
+    commands: ArchiveCommands, partitions: str, meminfo: str, blocks: Mapping[str, str]
+) -> KernelFiles:
+    """Everything that the outputs say. ``partitions`` and ``meminfo`` are files of /proc; ``blocks`` are the
+    places of the block devices whose directories the archive has itself, by name."""
     made = KernelFiles()
     _add_sysctl(made, commands)
     places = dict(blocks)
+    for text in commands.texts(r"ls_-\w*R\w*_\.?sys\.block"):
+        for target in re.findall(r" -> \.\./(devices/[\w./:@!+,-]{1,1000})$", text, re.MULTILINE):
+            if ".." not in target.split("/"):
+                _place_block(made, f"/sys/{target}", places, is_partition=False)
     for text in commands.texts(r"udevadm_info_--export-db"):
         _add_udev_database(made, text, places)
     for text in commands.texts(r"udevadm_info_(-\w+_)*-\w*a\w*_.*"):
         _add_udev_walk(made, text, places)
+    for text in commands.texts(r"iscsiadm_-m_session_-P_?[123]"):
+        _add_iscsi(made, text, places)
     _add_partitions(made, partitions, places)
     for text in commands.texts(r"lsblk_.*-\w*P.*"):
-        _add_lsblk(made, text, places)
+        _add_lsblk(made, [dict(_PAIR.findall(line)) for line in text.splitlines()], places)
+    for text in (*commands.texts(r"lsblk"), *commands.texts(r"lsblk_-t")):
+        _add_lsblk(made, list(_rows_of_tree(text)), places)
     _add_mappings(made, commands, places)
     for text in commands.texts(r"lspci_-\w*vv\w*"):
         _add_lspci(made, text)
@@ -76,6 +95,14 @@ def read_kernel_files(commands: ArchiveCommands, partitions: str, blocks: Mappin
         _add_numactl(made, text)
     for text in commands.texts(r"lscpu"):
         _add_lscpu(made, text)
+    if any(re.search(r"\bx86_64\b", text) for text in commands.texts(r"uname_-a|uname")):
+        # AT_PAGESZ of getauxval(3); this architecture has one size.
+        made.files["/proc/self/auxv"] = b"".join(word.to_bytes(8, "little") for word in (6, 4096, 0, 0))
+    if made.files.get(f"{_NODES}/online") == b"0\n":
+        # The only node has all of the memory, and is at the distance that ACPI (6.2.15) gives a node to itself.
+        made.put(f"{_NODES}/node0/distance", "10")
+        lines = re.findall(r"^(?:MemTotal|MemFree):.*$", meminfo, re.MULTILINE)
+        made.put(f"{_NODES}/node0/meminfo", "\n".join(f"Node 0 {line}" for line in lines))
     return made
 
 
@@ -159,6 +186,43 @@ def _add_udev_walk(made: KernelFiles, text: str, places: dict[str, str]) -> None
                 made.put(f"{path}/{attribute}", value)
 
 
+def _add_iscsi(made: KernelFiles, text: str, places: dict[str, str]) -> None:
+    """Sessions, their connections and disks by ``iscsiadm -m session -P 3`` (open-iscsi, session_mgmt.c)."""
+    target = ""
+    for block in re.split(r"\n(?=Target: |\s+Current Portal: )", f"\n{text}"):
+        pairs = re.findall(r"^\s*([A-Za-z][^:\n]{1,60}): *(.*)$", block, re.MULTILINE)
+        fields = {name.strip(): value.strip() for name, value in pairs}
+        target = fields.get("Target", target).split(" ")[0]
+        number, host = fields.get("SID", ""), fields.get("Host Number", "").partition("\t")[0].strip() or "0"
+        if not is_count(number) or not is_count(host):
+            continue
+        place = f"/sys/devices/platform/host{host}/session{number}"
+        session, connection = f"{place}/iscsi_session/session{number}", f"{place}/iscsi_connection/connection{number}:0"
+        made.link(f"/sys/class/iscsi_session/session{number}", session)
+        made.link(f"/sys/class/iscsi_connection/connection{number}:0", connection)
+        made.put(f"{session}/targetname", target)
+        made.put(f"{session}/state", fields.get("iSCSI Session State", ""))
+        for way, name in (("", "Current Portal"), ("persistent_", "Persistent Portal")):
+            portal = re.match(r"\[?([0-9a-fA-F:.]+?)\]?:([0-9]{1,5}),", fields.get(name, ""))
+            if portal:
+                made.put(f"{connection}/{way}address", portal[1])
+                made.put(f"{connection}/{way}port", portal[2])
+        made.put(f"{connection}/state", "up" if fields.get("iSCSI Connection State") == "LOGGED IN" else "failed")
+        for name, path in _ISCSI.items():
+            value = {"Yes": "1", "No": "0", "None": "0", "CRC32C": "1"}.get(fields.get(name, ""), fields.get(name, ""))
+            if value and value[0] != "<":
+                made.put(f"{connection if name in _OF_CONNECTION else session}/{path}", value)
+        for name, path in (("Iface IPaddress", "ipaddress"), ("Iface Netdev", "netdev")):
+            if fields.get(name, "<")[0] != "<":
+                made.put(f"/sys/class/iscsi_host/host{host}/{path}", fields[name])
+        attached = re.findall(r"Id ([0-9]+) Lun: ([0-9]+)\s+Attached scsi disk (\w+)\s+State: (\w+)", block)
+        for identity, lun, disk, state in attached:
+            path = f"{place}/target{host}:0:{identity}/{host}:0:{identity}:{lun}"
+            _place_block(made, f"{path}/block/{disk}", places, is_partition=False)
+            if places.get(disk) == f"{path}/block/{disk}":
+                made.put(f"{path}/state", state)
+
+
 def _add_partitions(made: KernelFiles, text: str, places: dict[str, str]) -> None:
     rows = [line.split() for line in text.splitlines()]
     sizes = {row[3]: row for row in rows if len(row) == 4 and is_count(row[2]) and _NAME.fullmatch(row[3])}
@@ -172,13 +236,52 @@ def _add_partitions(made: KernelFiles, text: str, places: dict[str, str]) -> Non
         made.put(f"{path}/dev", f"{row[0]}:{row[1]}")
         # Of 1 KiB, rounded down: exact for every device of whole KiB.
         made.put(f"{path}/size", str(int(row[2]) * 1024 // _SECTOR_BYTES))
+    for name in places if sizes else ():
+        # The kernel lists none without a medium or a file behind it (block/genhd.c, show_partition).
+        if name not in sizes and re.fullmatch(r"(loop|zram|nbd|ram|sr|fd)[0-9]+", name):
+            made.put(f"{places[name]}/size", "0")
 
 
-def _add_lsblk(made: KernelFiles, text: str, places: dict[str, str]) -> None:
-    rows = [dict(_PAIR.findall(line)) for line in text.splitlines()]
+def _rows_of_tree(text: str) -> Iterator[dict[str, str]]:
+    """The rows of lsblk's tree, each with the device above it: ``PKNAME``. Columns before the first that may be empty
+    are kept; sizes are rounded there, and left out."""
+    columns: list[tuple[str, int]] = []
+    above: list[tuple[int, str]] = []
+    for line in text.splitlines():
+        if line.startswith("NAME "):
+            columns = [(found[0], found.end()) for found in re.finditer(r"\S+", line)]
+            continue
+        drawn = re.match(r"[^\w/]*", line)
+        words = line[drawn.end() :].split() if drawn else []
+        if not columns or not words or drawn is None or not _NAME.fullmatch(words[0]):
+            continue
+        while above and above[-1][0] >= drawn.end():
+            above.pop()
+        row = {"NAME": words[0], "KNAME": words[0], "PKNAME": above[-1][1] if above else ""}
+        for name, end in columns[1:]:
+            # Numbers end below the end of their heading; one that is cut there is no cell of this table.
+            cell = line[:end].split()[-1] if len(line) >= end and not line[end - 1].isspace() else ""
+            if cell and (len(line) == end or line[end].isspace()) and cell != words[0]:
+                row[name] = cell
+        if "TYPE" in (name for name, _ in columns):
+            kinds = [word for word in words[1:] if word in ("disk", "part", "lvm", "mpath", "loop", "crypt", "rom")]
+            row["TYPE"] = kinds[0] if kinds else "disk"
+        number = re.search(r"(?<!\S)([0-9]{1,4}:[0-9]{1,7})(?!\S)", line)
+        if number:
+            row["MAJ:MIN"] = number[1]
+            if row.get("TYPE") in ("lvm", "mpath", "crypt"):
+                row["KNAME"] = f"dm-{number[1].partition(':')[2]}"
+        above.append((drawn.end(), row["KNAME"]))
+        row.pop("SIZE", None)
+        yield row
+
+
+def _add_lsblk(made: KernelFiles, rows: list[dict[str, str]], places: dict[str, str]) -> None:
     for row in rows:
         name, below = row.get("KNAME") or row.get("NAME", ""), row.get("PKNAME", "")
         if not _NAME.fullmatch(name):
+            continue
+        if "TYPE" not in row and name not in places:
             continue
         is_partition = row.get("TYPE") == "part"
         if is_partition and below in places:
@@ -189,7 +292,7 @@ def _add_lsblk(made: KernelFiles, text: str, places: dict[str, str]) -> None:
         if path is None:
             continue
         if is_partition:
-            number = re.search(r"\d+$", name)
+            number = re.search(r"[0-9]+$", name)
             made.put(f"{path}/partition", number[0] if number else "1")
         elif below:
             _stack(made, name, below, places)
@@ -205,8 +308,8 @@ def _add_lsblk(made: KernelFiles, text: str, places: dict[str, str]) -> None:
 
 def _stack(made: KernelFiles, name: str, below: str, places: Mapping[str, str]) -> None:
     if name in places and below in places:
-        made.links.setdefault(f"{places[name]}/slaves/{below}", places[below])
-        made.links.setdefault(f"{places[below]}/holders/{name}", places[name])
+        made.link(f"{places[name]}/slaves/{below}", places[below])
+        made.link(f"{places[below]}/holders/{name}", places[name])
 
 
 def _add_mappings(made: KernelFiles, commands: ArchiveCommands, places: dict[str, str]) -> None:
@@ -237,7 +340,7 @@ def _add_mappings(made: KernelFiles, commands: ArchiveCommands, places: dict[str
     for text in commands.texts(r"dmsetup_table"):
         for line in text.splitlines():
             mapping, _, rest = line.partition(": ")
-            for number in re.findall(r"(?<= )\d{1,4}:\d{1,7}\b", rest):
+            for number in re.findall(r"(?<= )[0-9]{1,4}:[0-9]{1,7}\b", rest):
                 if mapping in by_name and number in by_number:
                     _stack(made, by_name[mapping], by_number[number], places)
 
@@ -248,21 +351,22 @@ def _add_lspci(made: KernelFiles, text: str) -> None:
         if head is None:
             continue
         address = f"{head[1] or '0000'}:{head[2]}"
-        path = made.links.get(f"/sys/bus/pci/devices/{address}", f"/sys/bus/pci/devices/{address}")
-        node = re.search(r"^\s+NUMA node: (\d{1,4})$", block, re.MULTILINE)
+        path = f"/sys/bus/pci/devices/{address}"
+        path = os.path.normpath(f"/sys/bus/pci/devices/{made.links[path]}") if path in made.links else path
+        node = re.search(r"^\s+NUMA node: ([0-9]{1,4})$", block, re.MULTILINE)
         if node:
             made.put(f"{path}/numa_node", node[1])
         for name, attribute in _PCI_SPEEDS.items():
-            found = re.search(rf"^\s+{name}:.*?Speed ([\d.]+)GT/s.*?Width x(\d+)", block, re.MULTILINE)
+            found = re.search(rf"^\s+{name}:.*?Speed ([0-9.]+)GT/s.*?Width x([0-9]+)", block, re.MULTILINE)
             if found:
                 made.put(f"{path}/{attribute}_speed", f"{float(found[1]):.1f} GT/s PCIe")
                 made.put(f"{path}/{attribute}_width", found[2])
 
 
 def _add_numactl(made: KernelFiles, text: str) -> None:
-    nodes = re.findall(r"^node (\d{1,4}) cpus:(.*)$", text, re.MULTILINE)
-    sizes = dict(re.findall(r"^node (\d{1,4}) size: (\d{1,10}) MB", text, re.MULTILINE))
-    free = dict(re.findall(r"^node (\d{1,4}) free: (\d{1,10}) MB", text, re.MULTILINE))
+    nodes = re.findall(r"^node ([0-9]{1,4}) cpus:(.*)$", text, re.MULTILINE)
+    sizes = dict(re.findall(r"^node ([0-9]{1,4}) size: ([0-9]{1,10}) MB", text, re.MULTILINE))
+    free = dict(re.findall(r"^node ([0-9]{1,4}) free: ([0-9]{1,10}) MB", text, re.MULTILINE))
     for node, cpus in nodes:
         made.put(f"{_NODES}/node{node}/cpulist", ",".join(cpus.split()))
         for name, figures in (("MemTotal", sizes), ("MemFree", free)):
@@ -270,7 +374,7 @@ def _add_numactl(made: KernelFiles, text: str) -> None:
                 path = f"{_NODES}/node{node}/meminfo"
                 line = f"Node {node} {name}: {int(figures[node]) * 1024} kB\n".encode()
                 made.files[path] = made.files.get(path, b"") + line
-        row = re.search(rf"^ *{node}: +([\d ]+)$", text, re.MULTILINE)
+        row = re.search(rf"^ *{node}: +([0-9 ]+)$", text, re.MULTILINE)
         if row:
             made.put(f"{_NODES}/node{node}/distance", row[1].strip())
     if nodes:
@@ -278,11 +382,11 @@ def _add_numactl(made: KernelFiles, text: str) -> None:
 
 
 def _add_lscpu(made: KernelFiles, text: str) -> None:
-    nodes = re.findall(r"^NUMA node(\d{1,4}) CPU\(s\): *([\d,-]*)$", text, re.MULTILINE)
+    nodes = re.findall(r"^NUMA node([0-9]{1,4}) CPU\(s\): *([0-9,-]*)$", text, re.MULTILINE)
     for node, cpus in nodes:
         made.put(f"{_NODES}/node{node}/cpulist", cpus)
     if nodes:
         made.put(f"{_NODES}/online", ",".join(node for node, _ in nodes))
-    online = re.search(r"^On-line CPU\(s\) list: *([\d,-]+)$", text, re.MULTILINE)
+    online = re.search(r"^On-line CPU\(s\) list: *([0-9,-]+)$", text, re.MULTILINE)
     if online:
         made.put("/sys/devices/system/cpu/online", online[1])
