@@ -11,6 +11,7 @@ from advisor.facts.array import Array
 from advisor.facts.block_graph import BlockGraph, BlockNode
 from advisor.facts.dm import STATUS, TABLE
 from advisor.facts.host_facts import Facts, scan
+from advisor.facts.stacked import parse_drbd_status, parse_proc_drbd
 from advisor.facts.zfs import ZPOOL, ZPOOL_STATUS, parse_zpool_status
 from advisor.host import Missing
 from advisor.limits.figures import Figures
@@ -209,6 +210,15 @@ def test_devices_of_other_drivers(
 def test_a_pool_tells_its_devices_with_too_small_blocks_and_a_text_that_is_cut_tells_nothing() -> None:
     assert parse_zpool_status(POOL, str)["tank"][1] == ("sda",)
     assert parse_zpool_status(POOL[:60], str) == {}
+
+
+def test_states_of_both_generations_of_drbd() -> None:
+    (old,) = parse_proc_drbd(DRBD.format("StandAlone", "UpToDate/Inconsistent", 40448716))
+    assert (old.minor, old.own, old.peers) == (1, "UpToDate", (("StandAlone", "Inconsistent"),))
+    assert old.out_of_sync_kib == 40448716
+    (new,) = parse_drbd_status(DRBD_9)
+    assert new.peers == (("Connected", "UpToDate"), ("Connecting", "DUnknown"))
+    assert parse_drbd_status("no JSON") == parse_proc_drbd("version: 9.2.1\n") == ()
 
 
 MD = {"chunk_bytes": 65536, "data_disks": 3, "missing": 0}

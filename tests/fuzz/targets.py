@@ -37,6 +37,7 @@ from advisor.facts.host_facts import Facts, scan
 from advisor.facts.ini_text import parse_settings
 from advisor.facts.sysctl_files import parse_sysctl_file
 from advisor.facts.tuned.ini import parse_tuned_ini
+from advisor.facts.zfs import parse_zpool_status
 from advisor.host import Completed, Host, Missing
 from advisor.host.probes import reduce
 from advisor.importers.pasted.forms import read_pasted
@@ -233,6 +234,7 @@ BY_HAND: Final[tuple[Target, ...]] = (
     Target("parse_io_table", lambda text: [parse_io_table(text, {"Read": "read", "Write": "written"})], str),
     Target("parse_settings", lambda text: [[*parse_settings(text, continued=one)] for one in (True, False)], str),
     Target("parse_sysctl_file", _sysctl_file, str),
+    Target("parse_zpool_status", lambda text: [*parse_zpool_status(text, str)], str),
     Target("parse_tuned_ini", _tuned_ini, str, (InvalidInputError,)),
     Target("read_pasted", _pasted, str),
     Target("parse_profile", lambda data: parse_profile(data, "x.toml"), bytes, (InvalidInputError,)),
