@@ -164,6 +164,7 @@ def test_no_modules_import_each_other() -> None:
 # What the command line may import from below the operations besides records and errors, and why.
 CLI_IMPORTS = {
     "advisor.fleet": "the defaults of --forks and --timeout stand in the help, and hosts are counted in words",
+    "advisor.host.numbers": "counts are in words",
     "advisor.host.provenance": "a tree that is this machine's own is spoken of as this machine",
     "advisor.host.signals": "the signal that ends a command is an exit code",
     "advisor.shell.quote": "a command that is printed can be pasted",

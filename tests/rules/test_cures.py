@@ -56,6 +56,7 @@ BY_HAND = {
         *("advice.nobarrier", "advice.write-through", "advice.queue-length", "advice.old-scheduler"),
         *("advice.no-merges", "advice.bfq-for-nvme", "advice.rr-min-io", "advice.offloads-off"),
         *("disks.queue-asked-too-long", "advice.irqbalance-off"),
+        *("advice.caches-dropped", "advice.modules-locked", "advice.user-namespaces-off"),
     ),
     "an array, volume or file system is made again, or a command of its own changes it": (
         *("arrays.span-nodes", "arrays.redundant-on-ebs", "arrays.linear-over-many", "arrays.parity-random-writes"),
