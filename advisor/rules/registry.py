@@ -31,7 +31,10 @@ _SUBJECTS: Mapping[str, Callable[[Facts], object]] = {
     "attachment": lambda facts: (
         facts.fibre_channel
         or facts.arrays
-        or any(disk.detail.get("remote_port") or {"queue_count", "ctrl_loss_tmo"} & disk.detail.keys() for disk in facts.disks)
+        or any(
+            disk.detail.get("remote_port") or {"queue_count", "ctrl_loss_tmo"} & disk.detail.keys()
+            for disk in facts.disks
+        )
         or any(link.kind == "infiniband" or "pci_write_ordering" in link.detail for link in facts.links)
     ),
     "beegfs": lambda facts: facts.beegfs,
