@@ -100,9 +100,9 @@ def measure_comparison(where: Path, count: int, processes: int) -> dict[str, Any
 def measure_summaries(count: int) -> dict[str, Any]:
     """Comparing alone: summaries made one after the other from one host's, without captures to read."""
     from advisor.fleet.compare.columns import Fleet
-    from advisor.fleet.compare.gathering import CaptureSource, read_source
+    from advisor.fleet.compare.gathering import read_source
     from advisor.fleet.compare.outliers import find_outliers
-    from advisor.fleet.compare.summary import HostSummary
+    from advisor.fleet.compare.summary import CaptureSource, HostSummary
     from advisor.report.fleet_compare import comparison_document
 
     first = read_source(CaptureSource("h", str(FIXTURE)))

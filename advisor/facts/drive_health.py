@@ -122,7 +122,7 @@ def _read_link_errors(host: Host, disk: Disk, ports: Mapping[str, int]) -> int |
     (Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats), or those of its SAS port; None without counters."""
     if disk.kind == "nvme":
         text = host.read(f"/sys/bus/pci/devices/{disk.pci}/aer_dev_correctable") if disk.pci else ""
-        total = re.search(r"^TOTAL_ERR_COR (\d{1,18})$", text, re.MULTILINE) if isinstance(text, str) else None
+        total = re.search(r"^TOTAL_ERR_COR ([0-9]{1,18})$", text, re.MULTILINE) if isinstance(text, str) else None
         return int(total[1]) if total else None
     link = host.readlink(f"/sys/block/{disk.name}") if ports else ""
     port = re.search(r"/(port-[0-9:]+)/end_device-", link) if isinstance(link, str) else None

@@ -92,7 +92,9 @@ def _make_drive(row: Tree, about: Tree, counts: Tree) -> ControllerDrive:
     alerts = (_as_word(counts.get(key)) or "No" for key in ("S.M.A.R.T alert flagged by drive", "SMART Alert"))
     is_lost = bool(state) and state.lower() not in _SERVING and not is_idle
     is_predicted = predicted not in ("0", "N/A") or "Yes" in alerts
-    degrees = re.match(r"\d+", _as_word(counts.get("Drive Temperature")) or _as_word(about.get("Temperature(C)")) or "")
+    degrees = re.match(
+        r"[0-9]+", _as_word(counts.get("Drive Temperature")) or _as_word(about.get("Temperature(C)")) or ""
+    )
     return make_drive(
         _as_word(row.get("EID:Slt")) or _as_word(row.get("EID:Slot")) or "?",
         "predictive failure" if is_predicted and not is_lost else state,

@@ -39,7 +39,7 @@ def made_plan(pairs: list[tuple[str, str]]) -> Plan:
     return make_plan(("test",), targets, (), seen, facts, runtime_only=True, neighbours=neighbours, private=private)
 
 
-def refuse() -> None:
+def refuse() -> int:
     raise CommandError("the gate says no")
 
 

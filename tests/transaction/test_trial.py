@@ -53,7 +53,7 @@ def test_an_interrupted_apply_names_what_was_rolled_back(tmp_path: Path, capsys:
     host, store = build(tmp_path), store_of(tmp_path)
     before = live(host)
 
-    def interrupt() -> None:
+    def interrupt() -> int:
         raise Interrupted
 
     with store.hold_lock(), pytest.raises(Interrupted) as stopped:
