@@ -14,6 +14,7 @@ from advisor.errors import InvalidInputError
 from advisor.facts.host_facts import scan
 from advisor.host import Completed, Host, Missing
 from advisor.host.provenance import read_provenance
+from advisor.rules.judged import count_judged
 from advisor.rules.registry import judge
 from advisor.snapshot.open import open_host
 from tests.cli.inside import call_inside
@@ -413,3 +414,32 @@ def test_what_is_no_whole_archive_ends_in_words(tmp_path: Path, seed: int) -> No
     done = call_inside("scan", "--all", "--snapshot", tmp_path / "archive")
     assert done.returncode in (0, 2)
     assert "\x1b" not in done.stdout
+
+
+def test_what_an_archive_holds_nothing_of_is_no_absence(tmp_path: Path) -> None:
+    top = "/sosreport-db7-2026"
+    files = {f"{top}/version.txt": "sosreport: 3.9\n", f"{top}/sos_commands/date/date": "Wed 4 Mar 11:20:05 CET 2026\n"}
+    facts = scan(opened(tmp_path, packed(files)))
+    unknown = {one.fact for one in facts.unknown}
+    assert {"links", "links.pci", "disks", "disks.health", "arrays", "irqs", "fibre_channel", "sysctl"} <= unknown
+    judged = count_judged(facts, judge(facts))
+    assert judged.rules < judged.of * 0.6
+
+
+def test_vrtsexplorer(tmp_path: Path) -> None:
+    top = "/VRTSexplorer_db7"
+    files = {
+        f"{top}/vxvm/vxdisk_path.out": "SUBPATH DANAME DMNAME GROUP STATE\nsda disk_0 dg1 dg ENABLED\n",
+        f"{top}/llt/lltstat_-nvv": "LLT node information:\n",
+        f"{top}/etc/llttab": "set-node db7\nset-cluster 7\nlink eth1 eth1 - ether - -\n",
+    }
+    host = opened(tmp_path, packed(files))
+    assert host.origin
+    assert host.origin.kind == "VRTSexplorer"
+    facts = scan(host)
+    assert facts.llt
+    assert facts.llt.llttab
+    assert facts.llt.llttab.node == "db7"
+    answer = host.run(("vxdisk", "path"))
+    assert isinstance(answer, Completed)
+    assert "SUBPATH" in answer.stdout

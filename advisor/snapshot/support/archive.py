@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
@@ -14,7 +15,7 @@ from advisor.host.files import UNRECORDED, ReadBudget
 from advisor.host.origin import Origin
 from advisor.snapshot.support.commands import ArchiveCommands, mangled
 from advisor.snapshot.support.kernel_files import read_kernel_files
-from advisor.snapshot.support.kinds import Kind
+from advisor.snapshot.support.kinds import NEEDED, Kind
 
 if TYPE_CHECKING:
     from advisor.snapshot.tar import Members
@@ -88,7 +89,14 @@ def _add_kernel(
     made = read_kernel_files(commands, partitions, meminfo, blocks)
     taken = MemoryFiles(files, links, frozenset(directories))
     for path, target in made.links.items():
-        if not taken.is_dir(path):
+        if taken.is_dir(path):
+            continue
+        above, _, name = path.rpartition("/")
+        place = taken.real(above)
+        if isinstance(place, str) and place != above:
+            # The directory is there behind a link: a relative target means the same from there no more.
+            links.setdefault(f"{place}/{name}", os.path.normpath(f"{above}/{target}"))
+        else:
             links.setdefault(path, target)
     for path, data in made.files.items():
         if isinstance(taken.read(path), bytes):
@@ -201,6 +209,18 @@ def _written_at(contents: Mapping[str, bytes], modified: Mapping[str, int], top:
             yield modified.get(f"{top}{path}", 0)
 
 
+def _is_held(place: str, files: MemoryFiles, commands: ArchiveCommands) -> bool:
+    """Whether a path is there, in which one ``*`` stands for any name, or an output of a program."""
+    if not place.startswith("/"):
+        return commands.has_program(place)
+    above, star, below = place.partition("/*")
+    if not star:
+        return not isinstance(files.real(place), Missing)
+    names = files.listdir(above)
+    listed = () if isinstance(names, Missing) else names
+    return any(not isinstance(files.real(f"{above}/{name}{below}"), Missing) for name in listed)
+
+
 def _describe(
     kind: Kind,
     contents: Mapping[str, bytes],
@@ -213,6 +233,9 @@ def _describe(
     version = re.search(pattern, contents.get(place, b"")[:65536].decode("utf-8", "replace"))
     unknown = [(f"archive.{path.removeprefix(top).lstrip('/')}", why) for path, why in left_out.items()]
     unknown += [(f"archive.{name}", why) for name, why in commands.failed.items()]
+    for places, facts in NEEDED:
+        if not any(_is_held(place, files, commands) for place in places.split()):
+            unknown += [(fact, f"the archive holds no {' or '.join(places.split())}") for fact in facts.split()]
     is_masked = "obfuscated" in top or "/sos_logs/cleaner.log" in contents
 
     def ask() -> str:

@@ -88,6 +88,7 @@ def _rules_as_json(text: str, argv: Sequence[str]) -> str:
 def _df_output(text: str, argv: Sequence[str]) -> str:
     """The tables of ``df -aT`` or ``df -a`` (blocks of 1 KiB) and ``df -i``, as `space.DF` prints them: a row for each
     file system, its kind ``-`` where no table gives it."""
+    kinds = dict(re.findall(r"^\S+ on (/.*?) type (\w+) \(", text, re.MULTILINE))
     found: dict[str, dict[str, str]] = {}
     header: list[str] = []
     for line in text.splitlines():
@@ -104,7 +105,7 @@ def _df_output(text: str, argv: Sequence[str]) -> str:
         if all(map(is_count, sizes)):
             inodes = (row.get("Inodes", "-"), row.get("IFree", "-"))
             whole = (str(1024 * int(size)) for size in sizes)
-            lines.append(" ".join((row.get("Type", "-"), *whole, *inodes, target)))
+            lines.append(" ".join((row.get("Type") or kinds.get(target, "-"), *whole, *inodes, target)))
     return "\n".join(lines)
 
 
@@ -217,6 +218,15 @@ class ArchiveCommands:
         """Every output of a command whose mangled name fits."""
         names = self._by_program.get(_program_of(pattern), ())
         return [self._outputs[name].decode("utf-8", "replace") for name in names if re.fullmatch(pattern, name)]
+
+    def named_texts(self, pattern: str) -> list[tuple[str, str]]:
+        """As `texts`, each with the group of the pattern."""
+        names = ((name, re.fullmatch(pattern, name)) for name in self._by_program.get(_program_of(pattern), ()))
+        return [(found[1], self._outputs[name].decode("utf-8", "replace")) for name, found in names if found]
+
+    def has_program(self, program: str) -> bool:
+        """Whether there is any output of it."""
+        return program in self._by_program
 
     def _find(self, pattern: str) -> str | None:
         fitting = re.compile(rf"(?:{pattern})(?:\.[0-9]{{1,3}})?")

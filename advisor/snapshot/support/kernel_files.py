@@ -91,6 +91,8 @@ def read_kernel_files(
     _add_mappings(made, commands, places)
     for text in commands.texts(r"lspci_-\w*vv\w*"):
         _add_lspci(made, text)
+    for name, text in commands.named_texts(r"ethtool_-i_(.+)"):
+        _add_adapter(made, name, text)
     for text in commands.texts(r"numactl_(--hardware|-H)"):
         _add_numactl(made, text)
     for text in commands.texts(r"lscpu"):
@@ -343,6 +345,23 @@ def _add_mappings(made: KernelFiles, commands: ArchiveCommands, places: dict[str
             for number in re.findall(r"(?<= )[0-9]{1,4}:[0-9]{1,7}\b", rest):
                 if mapping in by_name and number in by_number:
                     _stack(made, by_name[mapping], by_number[number], places)
+
+
+def _add_adapter(made: KernelFiles, name: str, text: str) -> None:
+    """The PCI function of a link, by the bus-info of ``ethtool -i``."""
+    found = re.search(r"^bus-info: ((?:[0-9a-f]{4}):[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$", text, re.MULTILINE)
+    if not found or not _NAME.fullmatch(name) or f"/sys/class/net/{name}" in made.links:
+        return
+    device = f"/sys/bus/pci/devices/{found[1]}"
+    if device in made.links:
+        place = os.path.normpath(f"/sys/bus/pci/devices/{made.links[device]}")
+    else:
+        place = f"/sys/devices/pci{found[1][:7]}/{found[1]}"
+        made.link(device, place)
+    made.link(f"/sys/class/net/{name}", f"{place}/net/{name}")
+    # Where the archive has the link's directory itself, this is what it lacks.
+    for above in (f"{place}/net/{name}", f"/sys/class/net/{name}"):
+        made.link(f"{above}/device", place)
 
 
 def _add_lspci(made: KernelFiles, text: str) -> None:

@@ -54,7 +54,11 @@ KINDS = (
         r"(?!)",
         version=("/supportconfig.txt", r"Script Version: *([\w.-]{1,40})"),
     ),
-    Kind("VRTSexplorer", r"/(?:vx|vxvm|vcs|llt|gab|fs|vxfs)/.+", r"/(?:[^/]+/)*([^/]+?)(?:\.out|\.txt)?"),
+    Kind(
+        "VRTSexplorer",
+        r"/(?:vx|vxvm|vcs|llt|gab|fs|vxfs)/.+",
+        r"/(?!(?:etc|proc|sys|usr|var|opt)/)(?:[^/]+/)*([^/]+?)(?:\.out|\.txt)?",
+    ),
 )
 
 
@@ -80,3 +84,31 @@ def _find_kind(paths: tuple[str, ...]) -> tuple[Kind, str] | None:
             if found and (kind.name != "VRTSexplorer" or "VRTSexplorer" in top):
                 return kind, top
     return None
+
+
+NEEDED: tuple[tuple[str, str], ...] = (
+    ("/sys/class/net/*/device", "links.pci links.numa_node links.pcie links.pci_id"),
+    ("/sys/class/net/*/queues", "links.rps_cpus"),
+    ("/sys/class/net/*/speed ethtool", "links.speed_mbps"),
+    ("/sys/kernel/irq/* /proc/interrupts", "irqs"),
+    ("/proc/mdstat /sys/block", "arrays"),
+    ("/sys/block /proc/partitions", "disks"),
+    ("smartctl", "disks.health disks.passed disks.media_errors disks.pending_sectors"),
+    ("df", "filesystems.used_percent filesystems.inodes_used_percent"),
+    ("/sys/kernel/mm/transparent_hugepage/enabled", "memory.thp_enabled"),
+    ("/sys/kernel/mm/transparent_hugepage/defrag", "memory.thp_defrag"),
+    ("/sys/devices/system/edac", "memory.uncorrected_errors memory.corrected_errors"),
+    ("/sys/devices/system/node", "numa"),
+    ("/sys/devices/system/cpu/cpu0", "cpu.frequency cpu.governor cpu.energy_performance_preference"),
+    ("/sys/devices/system/clocksource/clocksource0", "cpu.clock_source"),
+    ("/sys/bus/pci/devices", "accelerators"),
+    ("/sys/class/scsi_host /sys/class/fc_host", "fibre_channel"),
+    ("/etc/sysctl.conf /etc/sysctl.d", "writes"),
+    ("/proc/sys/vm", "sysctl"),
+    ("/proc/vmstat", "counters.reclaimed_directly_pages counters.compaction_stalls counters.dirty_limit_pages"),
+    ("/proc/net/netstat", "counters.tcp_pruned counters.tcp_collapsed counters.listen_overflows"),
+    ("/proc/net/snmp", "counters.udp_receive_buffer_errors counters.ip_reassembly_failures"),
+    ("/proc/net/softnet_stat", "counters.softnet_dropped counters.softnet_squeezed counters.softnet_processed"),
+)
+"""Places in an archive, one of which must be there (a program stands for any output of it), and the facts that are
+unknown otherwise: what a live host has not is absent, what an archive has not was perhaps never asked for."""
