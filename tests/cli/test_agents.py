@@ -479,7 +479,7 @@ def test_a_place_that_others_can_write_to_is_refused(kept: ApprovalStore, tmp_pa
     path = tmp_path / place
     path.rename(tmp_path / "moved")
     path.symlink_to(tmp_path / "moved")
-    with pytest.raises(RefusedError, match="not a directory"):
+    with pytest.raises(RefusedError, match="a symbolic link, which is not followed"):
         look_and_take(kept)
 
 

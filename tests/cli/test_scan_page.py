@@ -392,7 +392,7 @@ def test_a_number_of_a_page_with_a_workload_means_the_same_finding(machine: Mach
     wanted = declared[number]
     page = machine.run("scan", *given, columns=160).stdout
     assert f"Captured host: advisor's commands need --snapshot {LAB} --workload fss-udp" in page
-    assert f"{wanted.id} (rule)" in machine.run("explain", str(number + 1), *given).stdout
+    assert f"· {wanted.id}" in " ".join(machine.run("explain", str(number + 1), *given).stdout.split())
     fixed = json.loads(machine.run("fix", str(number + 1), *given, "--json").stdout)
     assert {one["id"] for one in fixed["findings"]} == {wanted.id}
     assert machine.run("mute", str(number + 1), "--reason", "x", *given).returncode == 0

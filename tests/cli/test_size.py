@@ -35,7 +35,9 @@ DEMAND = ("--read", "8GB/s", "--write", "3GB/s", "--iops", "200000", "--latency"
 def test_a_demand_in_all_clouds() -> None:
     found = document(*DEMAND)
     assert found["demand"]["read_mb_s"] == 8000
-    assert {one["cloud"] for one in found["choices"]} == {"aws", "azure", "metal"}
+    # Of drives in servers the IOPS and the latency are unknown, which carry no demand.
+    assert {one["cloud"] for one in found["choices"]} == {"aws", "azure"}
+    assert {one["cloud"] for one in document(*DEMAND[:4])["choices"]} == {"aws", "azure", "metal"}
     for one in found["choices"]:
         assert {"instance", "volumes", "read_mb_s", "write_mb_s", "iops", "binds", "headroom", "unusable", "price"} <= {
             *one
