@@ -1,4 +1,4 @@
-"""What ``smartctl -a`` or ``-x`` prints of a drive's health as text, for captures without its JSON.
+"""What ``smartctl -a`` or ``nvme smart-log`` prints of a drive's health as text, for captures without JSON.
 
 The names are those of smartmontools' own printing (ataprint.cpp, scsiprint.cpp, nvmeprint.cpp).
 """
@@ -39,7 +39,9 @@ def smartctl_as_json(text: str) -> str:
         row = {"id": int(number), "name": name, "value": int(value), "raw": {"string": raw.strip()}}
         row |= {"thresh": int(threshold)} if is_count(threshold) else {}
         rows.append(row | {"when_failed": _FAILED.get(failed, ""), "flags": {"prefailure": is_prefail}})
-    protocol = "ATA" if rows or "ATA Version is" in text else "NVMe" if "NVMe" in text else "SCSI"
+    plain = dict(re.findall(r"^([a-z_]{9,30})\s*: (\S+)", text, re.MULTILINE))  # As nvme(1) smart-log has them.
+    is_nvme = "NVMe" in text or "critical_warning" in plain
+    protocol = "ATA" if rows or "ATA Version is" in text else "NVMe" if is_nvme else "SCSI"
     document["device"] = {"protocol": protocol}
     if rows:
         document["ata_smart_attributes"] = {"table": rows}
@@ -47,7 +49,8 @@ def smartctl_as_json(text: str) -> str:
     else:
         hours = None
     if protocol == "NVMe":
-        log = {own: _number(fields[name]) for name, own in _NVME.items() if name in fields}
+        said = {own: fields.get(name) or plain.get(own, "") for name, own in _NVME.items()}
+        log = {name: _number(value) for name, value in said.items()}
         document["nvme_smart_health_information_log"] = {
             name: number for name, number in log.items() if number is not None
         }

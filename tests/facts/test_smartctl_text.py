@@ -98,5 +98,14 @@ def test_text_and_json_agree(text: str, document: object) -> None:
     assert parse_smartctl(smartctl_as_json(text)) == by_json
 
 
+def test_nvme_smart_log() -> None:
+    text = (
+        "Smart Log for NVME device:nvme0n1\ncritical_warning\t\t: 0x4\navailable_spare : 98%\npercentage_used : 103%\n"
+    )
+    health = parse_smartctl(smartctl_as_json(text))
+    assert isinstance(health, DriveHealth)
+    assert (health.protocol, health.critical_warning, health.percentage_used) == ("NVMe", 4, 103)
+
+
 def test_a_text_without_health_says_nothing() -> None:
     assert isinstance(parse_smartctl(smartctl_as_json("Smartctl open device: /dev/sda failed: No such device")), str)

@@ -195,7 +195,7 @@ def test_what_is_missing_is_unknown_and_asked_for(tmp_path: Path) -> None:
     assert host.origin
     ask = host.origin.ask()
     assert "multipath -ll" in ask
-    assert "multipath" in ask.partition("sos report -o ")[2]
+    assert "multipath" in ask.partition("sos report -e ")[2]
     answer = host.run(("lvs", "--all"))
     assert isinstance(answer, Missing)
     assert "command not found" in answer.why
@@ -299,6 +299,7 @@ Target: iqn.2003-01.org.example:t1 (non-flash)
 \tPersistent Portal: 10.1.0.9:3260,1
 \t\tIface Name: default
 \t\tIface IPaddress: 10.1.0.7
+\t\tIface Netdev:
 \t\tSID: 4
 \t\tiSCSI Connection State: LOGGED IN
 \t\tiSCSI Session State: LOGGED_IN

@@ -241,7 +241,7 @@ def _describe(
     def ask() -> str:
         rows = [row for row in commands.unanswered.values() if not isinstance(files.real(row.sign), Missing)]
         plugins = ",".join(dict.fromkeys(row.plugin for row in rows if row.plugin))
-        hint = f" (sos report -o {plugins})" if plugins and kind.name == "sosreport" else ""
+        hint = f" (sos report -e {plugins})" if plugins and kind.name == "sosreport" else ""
         return ", ".join(row.ask for row in rows) + hint if rows else ""
 
     return Origin(

@@ -31,7 +31,7 @@ _MAX_WORDS = 12
 
 def mangled(command: str) -> str:
     """The name that sos gives the output of a command (``_mangle_command`` of its plugins)."""
-    return _UNNAMED.sub("_", _PLACE.sub("", command.strip())).replace("/", ".").strip("._")
+    return _UNNAMED.sub("_", _PLACE.sub("", command.strip())).replace("/", ".").strip(" ._-")
 
 
 def _as_it_is(text: str, argv: Sequence[str]) -> str:
@@ -122,7 +122,7 @@ ROWS = (
         plugin="networking",
         sign="/proc",
     ),
-    Row(r"ip -j rule show", (r"ip_rule(_list|_show)?",), _rules_as_json),
+    Row(r"ip -j rule show", (r"ip_(-4_)?rule(_list|_show)?",), _rules_as_json),
     Row(
         r"lvs .*",
         (r"lvs_.*devices.*stripes.*", r"lvs_.*stripes.*devices.*", r"lvs_.*devices.*", r"lvs(_.*)?"),
@@ -148,7 +148,7 @@ ROWS = (
     Row(r"mdadm --detail .*", (r"mdadm_(-D|--detail)_{last}", r"mdadm_(-D|--detail)_.*", r"mdadm_.*--detail.*")),
     Row(
         r"smartctl .*",
-        (r"smartctl_.*-\w*[ax]\w*_{last}", r"smartctl_.*{last}"),
+        (r"smartctl_-[ax]_{last}_-j", r"smartctl_.*-\w*[ax]\w*_{last}", r"smartctl_.*{last}", r"nvme_smart-log_{last}"),
         lambda text, argv: text if text.lstrip().startswith("{") else smartctl_as_json(text),
     ),
     Row(r"dumpe2fs -h .*", (r"dumpe2fs_(-h_)?{last}",)),

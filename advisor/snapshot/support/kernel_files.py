@@ -212,10 +212,10 @@ def _add_iscsi(made: KernelFiles, text: str, places: dict[str, str]) -> None:
         made.put(f"{connection}/state", "up" if fields.get("iSCSI Connection State") == "LOGGED IN" else "failed")
         for name, path in _ISCSI.items():
             value = {"Yes": "1", "No": "0", "None": "0", "CRC32C": "1"}.get(fields.get(name, ""), fields.get(name, ""))
-            if value and value[0] != "<":
+            if value[:1] not in ("", "<"):
                 made.put(f"{connection if name in _OF_CONNECTION else session}/{path}", value)
         for name, path in (("Iface IPaddress", "ipaddress"), ("Iface Netdev", "netdev")):
-            if fields.get(name, "<")[0] != "<":
+            if fields.get(name, "<")[:1] not in ("", "<"):
                 made.put(f"/sys/class/iscsi_host/host{host}/{path}", fields[name])
         attached = re.findall(r"Id ([0-9]+) Lun: ([0-9]+)\s+Attached scsi disk (\w+)\s+State: (\w+)", block)
         for identity, lun, disk, state in attached:
