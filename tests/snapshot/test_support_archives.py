@@ -93,6 +93,8 @@ def supportconfig() -> dict[str, str]:
         for path, text in COMMON.items()
     ]
     sections.append("#==[ Configuration File ]===================#\n# /etc/none - File not found\n")
+    sections.append("#==[ Command ]===================#\n# /bin/cat /proc/version\nLinux version 5.14\n")
+    sections.append("#==[ Command ]===================#\n# /bin/uname -a\nLinux db7 5.14.21 #1 SMP x86_64 GNU/Linux\n")
     return {
         "/scc_db7/basic-environment.txt": "\n".join(sections[::2]),
         "/scc_db7/storage.txt": "\n".join(sections[1::2]),
@@ -167,6 +169,13 @@ def test_each_kind_in_each_form_is_the_same_host(tmp_path: Path, kind: str, form
     arrays = {array.name: array for array in facts.arrays}
     assert (arrays["mpatha"].state, arrays["mpatha"].failed) == ("degraded", ("sdb",))
     assert "arrays.degraded" in {finding.id for finding in judge(facts)}
+
+
+def test_a_supportconfig_has_the_kernels_files_as_commands(tmp_path: Path) -> None:
+    host = opened(tmp_path, packed(supportconfig()))
+    assert host.read("/proc/version") == "Linux version 5.14"
+    facts = scan(host)
+    assert (facts.host.kernel, facts.host.architecture) == ("5.14.21", "x86_64")
 
 
 def test_volumes_of_columns(tmp_path: Path) -> None:

@@ -159,9 +159,13 @@ def _read_sections(text: str, outputs: dict[str, bytes], files: dict[str, bytes]
             continue
         said = first[2:].strip()
         data = rest.strip("\n").encode("utf-8", "surrogateescape") + b"\n"
-        if heading.startswith("Command"):
+        printed = re.fullmatch(r"(?:/usr)?(?:/bin/)?cat (/[^ ]{1,400})", said)
+        if printed:
+            said = printed[1]
+        elif heading.startswith("Command"):
             outputs.setdefault(mangled(said), data)
-        elif said.startswith("/") and " " not in said and ".." not in said.split("/"):
+            continue
+        if said.startswith("/") and " " not in said and ".." not in said.split("/"):
             files.setdefault(said.rstrip("/"), data)
 
 

@@ -97,6 +97,11 @@ def read_kernel_files(
         _add_numactl(made, text)
     for text in commands.texts(r"lscpu"):
         _add_lscpu(made, text)
+    for text in commands.texts(r"uname_-a|uname"):
+        words = re.match(r"Linux (\S{1,64}) (\S{1,64}) ", text)
+        for number, name in enumerate(("hostname", "osrelease"), start=1):
+            if words:
+                made.put(f"/proc/sys/kernel/{name}", words[number])
     if any(re.search(r"\bx86_64\b", text) for text in commands.texts(r"uname_-a|uname")):
         # AT_PAGESZ of getauxval(3); this architecture has one size.
         made.files["/proc/self/auxv"] = b"".join(word.to_bytes(8, "little") for word in (6, 4096, 0, 0))
