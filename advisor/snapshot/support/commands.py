@@ -120,7 +120,7 @@ ROWS = (
         ),
         ask="ip -d address",
         plugin="networking",
-        sign="/proc",
+        sign="/",
     ),
     Row(r"ip -j rule show", (r"ip_(-4_)?rule(_list|_show)?",), _rules_as_json),
     Row(
@@ -137,13 +137,13 @@ ROWS = (
         plugin="multipath",
         sign="/etc/multipath.conf",
     ),
-    Row(r"dmsetup table", (r"dmsetup_table",), ask="dmsetup table", plugin="devicemapper", sign="/etc/lvm"),
+    Row(r"dmsetup table", (r"dmsetup_table",), ask="dmsetup table", plugin="devicemapper", sign="/"),
     Row(
         r"dmsetup status --noflush",
         (r"dmsetup_status(_--noflush)?",),
         ask="dmsetup status",
         plugin="devicemapper",
-        sign="/etc/lvm",
+        sign="/",
     ),
     Row(r"mdadm --detail .*", (r"mdadm_(-D|--detail)_{last}", r"mdadm_(-D|--detail)_.*", r"mdadm_.*--detail.*")),
     Row(
