@@ -211,7 +211,7 @@ def test_what_is_missing_is_unknown_and_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "archive"
     page = call_inside("scan", "--snapshot", path).stdout
     assert "sosreport 4.5 of 2026-03-04 11:20" in page.splitlines()[0]
-    assert "ask for: multipath -ll" in page
+    assert "ask for: dmsetup table, multipath -ll (sos report -e devicemapper,multipath)" in page
 
 
 def test_odd_members_are_left_out_and_named(tmp_path: Path) -> None:
