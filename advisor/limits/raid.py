@@ -69,8 +69,9 @@ def combined(
     if family in MIRRORS:
         reads = total(members)
         return Figures(reads.read_mb_per_s, slowest.write_mb_per_s, reads.read_iops, slowest.write_iops)
-    written = max(whole - level.parity, 1) / (copies if level.relation == "copy" else 1)
-    reading = min(len(members), whole - level.parity) if family == "raid4" else len(members)
+    data = max(whole - level.parity, 1)
+    written = data / (copies if level.relation == "copy" else 1)
+    reading = min(len(members), data) if family == "raid4" else len(members)
     small = written if not level.parity else 0.5 if family == "raid4" else whole / level.small_write
     return Figures(
         slowest.read_mb_per_s * reading,
