@@ -32,14 +32,15 @@ _DOCUMENTS = (
 class Machine(msgspec.Struct, frozen=True):
     """What a host is, as far as it decides whether a value is good there; None is unknown.
 
-    ``is_such`` tells whether it has a trait, by the name that cautions give it (advisor/rules/settings.py).
+    ``is_such`` tells whether it has a trait, by the name that cautions give it (advisor/rules/settings.py);
+    every host has that of no name.
     """
 
     kernel: KernelVersion | None = None
     memory_bytes: int | None = None
     page_bytes: int = 4096
     cpus: int | None = None
-    is_such: Callable[[str], bool] = lambda _: False
+    is_such: Callable[[str], bool] = lambda trait: not trait
 
     def is_since(self, version: KernelVersion) -> bool:
         """Return whether the kernel is known to be this version or a newer one."""
