@@ -82,7 +82,9 @@ def plans_of(host: Host, facts: Facts) -> dict[str, Any]:
     for name in profile_paths():
         settings = {"links": links} if links and "links" in load(name).parameters else {}
         try:
-            found[name] = msgspec.to_builtins(plan_profiles(host, [name], settings, facts=facts))
+            plan = plan_profiles(host, [name], settings, facts=facts)
+            # The inode of a namespace is known on the machine itself alone.
+            found[name] = msgspec.to_builtins(msgspec.structs.replace(plan, namespace=None))
         except AdvisorError as error:
             found[name] = error.message
     return found
