@@ -29,7 +29,7 @@ from advisor.proof.measurer import MeasurePace, Measurer, is_under_pressure, lam
 from advisor.proof.own_command import COMMAND_WORKLOAD
 from advisor.proof.recorder import Record, Recorder
 from advisor.proof.records import PAIRED, Arm, Ended, FioRun, Hold, Pair, Proof, Session, measured_workloads
-from advisor.proof.schedule import CONTROL_SECONDS, HOLD_SECONDS, REPEAT_SHARE, ModeName, Schedule
+from advisor.proof.schedule import CONTROL_SECONDS, HOLD_RUNS, HOLD_SECONDS, REPEAT_SHARE, ModeName, Schedule
 from advisor.proof.scratch import DEFAULT_KEEP, Keep
 from advisor.proof.series import Round
 from advisor.proof.target import MeasuredTarget
@@ -502,12 +502,14 @@ class Conductor(SessionRunner[Session, Proof, Pair]):
                 return
 
     def _hold_arm(self, arm: Arm) -> Hold:
-        """Spread over the time as many runs of each claimed workload as the layout has room for."""
+        """Spread over the time as many runs of each claimed workload as the layout has room for; those of a short
+        command take longer than itself, and end with the time."""
         names = list(dict.fromkeys(claim.workload for claim in self.session.subject.claims))
         self.arms.place(arm)
         began, runs = time.monotonic(), list[FioRun]()
         for number in range(self.schedule.hold_runs):
-            if not self.pace.has_bytes(self.measurer.bytes_written, 1):
+            is_over = number >= HOLD_RUNS and time.monotonic() - began >= self.schedule.hold_seconds
+            if is_over or not self.pace.has_bytes(self.measurer.bytes_written, 1):
                 break
             due = began + number * self.schedule.hold_seconds / self.schedule.hold_runs
             self.stop.sleep(max(0.0, due - time.monotonic()))

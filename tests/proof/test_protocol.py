@@ -12,9 +12,11 @@ import pytest
 
 from advisor.errors import CommandError, InvalidInputError, NotRestoredError, RefusedError, UsageError
 from advisor.host import Host
+from advisor.operations.prove import choose_command
 from advisor.proof.archive import load_proof, reanalyse_proof
 from advisor.proof.fio import FioMissingError, FioProcess
-from advisor.proof.records import Arm, Claim, Proof, ProofSubject, ToggleClass
+from advisor.proof.profile import ground_for_command
+from advisor.proof.records import Arm, Claim, Proof, ProofSubject, ToggleClass, command_subject
 from advisor.proof.scratch import GIB, MIB, Keep
 from advisor.proof.session import ProgressEvent, Settings, plan_session, prove, self_test
 from advisor.proof.workloads import UnknownWorkloadError
@@ -529,3 +531,22 @@ def test_a_toggle_may_place_fio_but_not_the_control(fake_fio: FakeFio, host: Hos
     expected = [run.arm == "B" and run.workload == READ for run in sorted(runs, key=lambda run: run.number)]
     assert placed == expected
     assert True in placed
+
+
+def test_a_hold_of_a_short_command_ends_with_its_time(fake_fio: FakeFio, host: Host, tmp_path: Path) -> None:
+    """Laid out for the runs' own time, of which one takes longer here once the arms are held."""
+    speed, pause = fake_fio.directory / "speed", tmp_path / "pause"
+    speed.write_text("1")
+    pause.write_text("0")
+    words = f"sh -c 'cat {speed}; sleep $(cat {pause})'"
+    command = known(choose_command(words, ["regex:([0-9.]+):higher"], directory=tmp_path))
+    place = ground_for_command(command)
+
+    def slow_down(event: ProgressEvent) -> None:
+        pause.write_text("0.1" if event.stage == "hold" else "0")
+
+    chosen = settings(tmp_path, hold_seconds=1.0)
+    subject, toggle = command_subject("p", command.command), SpeedToggle(fake_fio, 1.3)
+    proof = prove(host, subject, toggle, chosen, runner=place.runner, target=place.target, progress=slow_down)
+    assert proof.session.schedule.hold_runs > 50
+    assert [6 <= len(one.runs) <= 10 for one in proof.session.holds] == [True, True]
