@@ -14,8 +14,11 @@ from advisor.host import Host, MemoryFiles, Missing, RecordedCommands
 from advisor.observe.network import CONNECTIONS
 from advisor.observe.series import take_sample
 from advisor.observe.span import CounterSpan
+from tests.cases import read_cases
 from tests.diagnosis.cases import CASES, WELL, Case
 from tests.diagnosis.moments import Machine, diagnose_machine, files_at, host_at
+
+DATA = read_cases(__file__)
 
 Files = dict[str, str]
 
@@ -57,26 +60,7 @@ def diagnose_files(machine: Machine, change: Callable[[Mapping[str, str]], Files
     return diagnose(CounterSpan(samples), read_context(host(1000)), 0.0)
 
 
-NARROWER = {
-    "memory.cgroup-limit": {"memory.pressure"},
-    "disk.cgroup-limit": {"application.serial"},
-    "cloud.volume-limit": {"disk.saturated", "disk.slow"},
-    "cloud.instance-limit": {"disk.saturated", "disk.slow"},
-    "cloud.network-limit": {"net.loss"},
-    "disk.failing": {"disk.slow", "disk.saturated"},
-    "disk.throttled-by-heat": {"disk.slow", "disk.saturated"},
-    "memory.oom": {"memory.pressure"},
-    "memory.pressure": {"disk.saturated"},
-    "array.rebuilding": {"disk.saturated"},
-    "disk.read-ahead": {"disk.saturated"},
-    "memory.swap": {"disk.saturated", "disk.slow", "memory.pressure"},
-    "disk.slow": {"disk.saturated"},
-    "disk.queue-full": {"disk.saturated"},
-    "disk.flushes": {"disk.saturated", "application.serial"},
-    "disk.slow-member": {"disk.slow", "disk.saturated"},
-    "net.one-cpu": {"cpu.interrupts"},
-    "cpu.kernel-thread": {"disk.slow", "disk.saturated"},
-}
+NARROWER = DATA["NARROWER"]
 """What may be answered where what is narrower cannot be seen: it is true of the same thing, and less exact."""
 
 DEGRADED: dict[str, Callable[[Machine], Diagnosis]] = {

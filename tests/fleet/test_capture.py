@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import read_cases
 from tests.fleet.captures import captured, differences, replayed, script
+
+DATA = read_cases(__file__)
 
 ROOT = Path(__file__).parents[2]
 SHELLS = {"dash": ("dash",), "bash": ("bash",), "bash-posix": ("bash", "--posix"), "busybox": ("busybox", "sh")}
@@ -31,34 +34,7 @@ def test_the_scan_and_all_plans_of_a_capture_are_those_of_the_host_itself(name: 
 
 
 # Links of every kind that this kernel may have, and names that a shell would stumble over.
-LINKS = r"""
-mount -t sysfs sysfs /sys || exit 99
-set -e
-ip link set lo up
-ip link add va type veth peer name vb
-ip link set va mtu 3000
-ip link add mv link va type macvlan mode bridge
-ip link add vx0 type vxlan id 42 dev va dstport 4789 local 10.0.0.1
-ip link add br0 type bridge
-ip link add pa type veth peer name pb
-ip link set pa master br0
-# Where the kernel loads this kind's module by itself, that puts two links on the machine, outside of the namespace.
-modprobe ifb numifbs=0 2>/dev/null || :
-ip link add if0 type ifb
-ip tuntap add tu0 mode tun
-ip link add 'q"\$(x)' type veth peer name "a'b*"
-for link in va vb pa pb br0 mv; do ip link set "$link" up; done
-ip addr add 10.0.0.1/24 dev va
-ip addr add fd00::1/64 dev va nodad
-ip addr add 10.9.0.1 peer 10.9.0.2/32 dev tu0
-ip route add default via 10.0.0.2 dev va
-ip route add 10.8.0.0/16 nexthop via 10.0.0.3 dev va nexthop via 10.0.0.4 dev va
-ip -6 route add default via fd00::2 dev va
-echo 1 > /sys/class/net/va/queues/rx-0/rps_cpus
-until grep -qx up /sys/class/net/br0/operstate; do sleep 0.05; done
-sleep 0.5
-exec "$@"
-"""
+LINKS = DATA["LINKS"]
 
 
 @needs_root

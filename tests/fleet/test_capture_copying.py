@@ -5,21 +5,11 @@ from __future__ import annotations
 import pytest
 
 from advisor.snapshot.remote.copying import parse_copy_errors
+from tests.cases import read_cases
+
+DATA = read_cases(__file__)
 
 
-@pytest.mark.parametrize(
-    ("text", "reasons", "pathless"),
-    [
-        ("cp: error reading './sys/a': Invalid argument\n", {"./sys/a": "Invalid argument"}, None),
-        ("cp: reading `./sys/a': Invalid argument\n", {"./sys/a": "Invalid argument"}, None),
-        ("cp: cannot open './a' for reading: Permission denied\n", {"./a": "Permission denied"}, None),
-        ("cp: cannot open `./a' for reading: Permission denied\n", {"./a": "Permission denied"}, None),
-        ("cp: error copying './a' to '/tmp/w/files/./a': File too large\n", {"./a": "File too large"}, None),
-        ("cp: can't open './a': Permission denied\n", {"./a": "Permission denied"}, None),
-        ("cp: can't stat './it's': No such file or directory\n", {"./it's": "No such file or directory"}, None),
-        ("cp: read error: Invalid argument\n", {}, "Invalid argument"),
-        ("tar: removing leading\ncp: \n\n", {}, None),
-    ],
-)
+@pytest.mark.parametrize(("text", "reasons", "pathless"), DATA["words_of_all_makers"])
 def test_words_of_all_makers(text: str, reasons: dict[str, str], pathless: str | None) -> None:
     assert parse_copy_errors(text) == (reasons, pathless)

@@ -20,6 +20,7 @@ from advisor.fleet.compare.comparison import HeldValue
 from advisor.fleet.compare.outliers import find_outliers
 from advisor.fleet.compare.summary import AdvisorState
 from advisor.operations.severity import has_severity
+from tests.cases import read_cases
 from tests.fleet.alike import (
     ODD,
     Change,
@@ -34,6 +35,8 @@ from tests.fleet.alike import (
     with_sysctl,
 )
 from tests.rules import build
+
+DATA = read_cases(__file__)
 
 GIB = 1 << 30
 
@@ -180,18 +183,7 @@ def test_differences_of_one_topic_are_one_finding() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("flow", "in_file", "expected"),
-    [
-        ({"highwater": 2000}, {}, ["llt.flow.highwater"]),
-        ({}, {"highwater": 2000}, ["llt.file.flow.highwater"]),
-        (
-            {"rporthighwater": 2000},
-            {"rporthighwater": 2000},
-            ["llt.file.flow.rporthighwater", "llt.flow.rporthighwater"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("flow", "in_file", "expected"), DATA["flow_control_is_one_setting_for_the_cluster"])
 @pytest.mark.parametrize("count", [2, 3, 4])
 def test_flow_control_is_one_setting_for_the_cluster(
     flow: dict[str, int], in_file: dict[str, int], expected: list[str], count: int

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from tests.cases import read_cases
 from tests.cli.inside import call_inside
 from tests.fleet.alike import snapshot
 from tests.schemas import judge
+
+DATA = read_cases(__file__)
 
 
 def run(*arguments: str | Path, code: int, width: int = 100) -> tuple[str, str]:
@@ -85,17 +88,7 @@ def test_a_damaged_snapshot_is_named_and_the_others_go_on(place: Path, tmp_path:
     assert all(one["message"] for one in document["hosts"] if one["state"] == "failed")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((), "give snapshots or an inventory"),
-        (("x.tar.gz", "-i", "hosts"), "give snapshots or an inventory"),
-        (("x.tar.gz", "--limit", "web"), "are for an inventory"),
-        (("x.tar.gz", "--probe"), "are for an inventory"),
-        (("x.tar.gz", "--group-by", "role"), "snapshots know of no groups"),
-        (("x.tar.gz", "--html", "/nowhere/page.html"), "/nowhere"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "words"), DATA["bad_calls_exit_2"])
 def test_bad_calls_exit_2(arguments: tuple[str, ...], words: str) -> None:
     _, error = run(*arguments, code=2)
     assert words in error

@@ -22,7 +22,10 @@ from advisor.fleet.inventory import (
     read_hosts,
     rollback_command,
 )
+from tests.cases import read_cases
 from tests.trees import make_command
+
+DATA = read_cases(__file__)
 
 
 @pytest.fixture(autouse=True)
@@ -32,15 +35,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANSIBLE_CONFIG", str(tmp_path / "ansible.cfg"))
 
 
-GOOD = """
-[storage]
-node01 ansible_host=192.0.2.1 ansible_user=keeper
-node02 ansible_host=192.0.2.1 ansible_port=22
-node03 ansible_host="{{ inventory_hostname }}.example"
-node04 ansible_port=2222 ansible_host=192.0.2.1
-[cluster:children]
-storage
-"""
+GOOD = DATA["GOOD"]
 
 
 def write(place: Path, text: str) -> Inventory:
@@ -103,20 +98,7 @@ RECORDER = """
 printf '%s\\n' "$0" "$@" >>"$LOG"
 cat >>"$LOG"
 """
-ODD = r"""
-plain ansible_host=192.0.2.1
-keyed ansible_host=192.0.2.2 ansible_port=2222 ansible_user=keeper ansible_ssh_private_key_file='/keys/my key'
-rooted ansible_user=root
-jump ansible_ssh_common_args='-o ProxyJump=bastion -o "ProxyCommand=nc; touch $(hacked)"'
-box ansible_connection=docker
-both ansible_user=a ansible_ssh_user=b ansible_port=1 ansible_ssh_port=2
-both ansible_host=192.0.2.3 ansible_ssh_host=192.0.2.4
-both ansible_private_key_file=/keys/1 ansible_ssh_private_key_file=/keys/2
-args ansible_ssh_args='-o ProxyJump=bastion' ansible_ssh_common_args='-4' ansible_ssh_extra_args='-6'
-template ansible_user='{{ operator }}' operator=keeper
-ordered ansible_become_method=doas
-passing ansible_port=2222 ansible_ssh_common_args='-J bastion' ansible_become_method=sudo
-"""
+ODD = DATA["ODD"]
 
 
 def typed(place: Path, name: str, inventory: Inventory) -> list[str]:

@@ -24,18 +24,14 @@ from advisor.fleet.paths.matrix import (
     parse_answer,
     probe_script,
 )
+from tests.cases import read_cases
 from tests.fleet.wires import member
+
+DATA = read_cases(__file__)
 
 BIN = Path(sys.executable).parent
 
-WHOLE = """\
-advisor-probe 1 do
-cell 0 sent 6 received 6 times 0.018,0.040,0.030,0.028,0.032 carries yes mtu 9000 limit link said - by - why -
-cell 1 sent 6 received 6 times 0.1,0.2 carries no mtu 1500 limit silent said - by - why -
-cell 2 sent 6 received 3 times 12.5,13 carries no mtu 1400 limit too-big said 1400 by 198.51.100.254 why -
-cell 3 sent 6 received 0 times - carries - mtu - limit unknown said - by - why From 198.51.100.1 Unreachable
-end 4
-"""
+WHOLE = DATA["WHOLE"]
 
 
 def nodes(count: int, **parts: Any) -> dict[str, list[Membership]]:
@@ -185,21 +181,7 @@ def test_an_answer() -> None:
     assert parse_answer(WHOLE.replace("\n", "\r\n")) == answer
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("times 0.1,0.2", "times 0.1,,0.2"),
-        ("times 0.1,0.2", "times nan"),
-        ("times 0.1,0.2", "times -"),
-        ("received 6 times 0.1", "received 7 times 0.1"),
-        ("mtu 1500", "mtu 1500000000"),
-        ("limit silent", "limit whatever"),
-        ("carries no mtu 1500", "carries maybe mtu 1500"),
-        ("cell 1 ", "cell ١ "),
-        ("limit silent said - by -", "limit silent said - by ::::"),
-        ("cell 1 ", "cell 0 "),
-    ],
-)
+@pytest.mark.parametrize(("before", "after"), DATA["a_line_of_another_form_is_none"])
 def test_a_line_of_another_form_is_none(before: str, after: str) -> None:
     lines = parse_answer(WHOLE.replace(before, after, 1)).lines
     assert 1 not in lines
@@ -256,14 +238,7 @@ def cell(source: str, target: str, **parts: Any) -> MatrixCell:
 
 
 SILENT: dict[str, Any] = {"path_mtu": 1500, "carries": False, "limit": "silent"}
-MUTE: dict[str, Any] = {
-    "rtt_us": None,
-    "received": 0,
-    "path_mtu": None,
-    "carries": None,
-    "limit": "unknown",
-    "error": "no answer to 6 echoes",
-}
+MUTE: dict[str, Any] = DATA["MUTE"]
 
 
 def mesh(*odd: MatrixCell, names: str = "abcde") -> Matrix:

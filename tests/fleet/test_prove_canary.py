@@ -25,40 +25,16 @@ from advisor.host.probes import ReadFile
 from advisor.operations.fleet_runs import make_wish
 from advisor.planning.records import Change, Plan
 from advisor.report.fleet_run import fleet_run_text
+from tests.cases import read_cases
 from tests.cli.inside import call_inside
 from tests.fleet.hosts import Hosts, Kind, why_not
 from tests.fleet.test_run import advisor, fleet, journal, mtus, until, words
 
-PROFILE = """\
-name = "canary-mtu"
-title = "One link"
-summary = "Raises one MTU."
-helps-when = "Always."
-hurts-when = "Never."
-sources = ["a test"]
-[[tunables]]
-tunable = "link:eth0:mtu"
-value = "{mtu}"
-why = "A test."
-hurts-when = "Never."
-sources = ["a test"]
-[proof]
-network = true
-toggle = "T2"
-claims = ["net.tcp-64k"]
-where = "A second host."
-"""
+DATA = read_cases(__file__)
 
-ADVISOR = """\
-#!/bin/sh
-# The profile that came, and how it was asked for; then what the test wants of this host.
-printf '%s\\n' "$*" >>/mnt/base/calls
-case $1 in
-  plan) cat "$2" >/mnt/base/came.toml; cat /mnt/base/plan.json ;;
-  prove) cat "$2" >/mnt/base/proven.toml; . /mnt/base/prove ;;
-  status) cat /mnt/base/status.json ;;
-esac
-"""
+PROFILE = DATA["PROFILE"]
+
+ADVISOR = DATA["ADVISOR"]
 
 HANGS = """\
 trap 'kill $!; exit 130' TERM
@@ -337,33 +313,14 @@ def test_what_a_profile_inherits_goes_with_it_and_values_need_no_file(tmp_path: 
         read_sent_profile(["jumbo-frames", "socket-buffers-8m"])
 
 
-@pytest.mark.parametrize(
-    ("options", "place"),
-    [
-        (("/srv",), ("--target=/srv",)),
-        (
-            ("/srv", "--command=./load.sh", "--metric=time"),
-            ("--directory=/srv", "--command=./load.sh", "--metric=time"),
-        ),
-        (("-", "--command=iperf3", "--metric=time"), ("--command=iperf3", "--metric=time")),
-        (("-", "--metric=time", "--live", "--yes"), ("--metric=time", "--live", "--yes")),
-    ],
-)
+@pytest.mark.parametrize(("options", "place"), DATA["the_directory_is_for_fio_or_for_the_command"])
 def test_the_directory_is_for_fio_or_for_the_command(options: tuple[str, ...], place: tuple[str, ...]) -> None:
     wish = make_wish(Inventory(("h,",)), ["jumbo-frames"], {}, prove=options[0], prove_options=options[1:])
     assert wish.options.proof == place
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--quick",), "--quick belongs to --prove-canary"),
-        (("--peer-ssh", "h"), "--peer-ssh: was removed"),
-        (("--live",), "--live belongs to --prove-canary"),
-        (("--prove-canary", "/srv", "--live"), "--live measures no directory"),
-        (("--prove-canary", "-", "--quick"), "nothing to measure on"),
-        (("--prove-canary", "/srv", "--command", "true"), "--command needs --metric"),
-    ],
+    ("options", "said"), DATA["options_of_a_proof_that_cannot_be_are_refused_before_anybody_is_asked"]
 )
 def test_options_of_a_proof_that_cannot_be_are_refused_before_anybody_is_asked(
     tmp_path: Path, options: tuple[str, ...], said: str

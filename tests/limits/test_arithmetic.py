@@ -15,26 +15,15 @@ from advisor.limits.figures import QUANTITIES, Figures
 from advisor.limits.instances import find_instance, table_directory
 from advisor.limits.raid import combined
 from advisor.limits.wire import tcp_efficiency
+from tests.cases import read_cases
 from tests.known import known
+
+DATA = read_cases(__file__)
 
 ONE = Figures(100, 50, 1000, 600)
 
 
-@pytest.mark.parametrize(
-    ("level", "count", "expected"),
-    [
-        ("raid0", 4, (400, 200, 4000, 2400)),
-        ("striped", 3, (300, 150, 3000, 1800)),
-        ("raid1", 2, (200, 50, 2000, 600)),
-        ("raid10", 4, (400, 100, 4000, 1200)),
-        ("raid5", 4, (400, 150, 4000, 600)),
-        ("raid6", 6, (600, 200, 6000, 600)),
-        ("raid4", 4, (300, 150, 3000, 300)),
-        ("raid4", 1, (100, 50, 1000, 300)),
-        ("linear", 2, (200, 100, 2000, 1200)),
-        ("multipath", 2, (200, 100, 2000, 1200)),
-    ],
-)
+@pytest.mark.parametrize(("level", "count", "expected"), DATA["levels"])
 def test_levels(level: str, count: int, expected: tuple[float, ...]) -> None:
     """Small writes cost N over 1, 2, 4 and 6: raid5 of four drives writes as one drive does."""
     found = combined(level, [ONE] * count)
@@ -47,18 +36,7 @@ def test_paths_and_members_of_an_array() -> None:
     assert (found.read_mb_per_s, found.write_mb_per_s) == (300, 100)
 
 
-@pytest.mark.parametrize(
-    ("level", "family"),
-    [
-        ("raid5_ls", "raid5"),
-        ("raid6_zr", "raid6"),
-        ("raid10", "raid10"),
-        ("mirror", "mirror"),
-        ("thin", "thin"),
-        ("unheard-of", None),
-        (None, None),
-    ],
-)
+@pytest.mark.parametrize(("level", "family"), DATA["families"])
 def test_families(level: str | None, family: str | None) -> None:
     assert family_of(level) == family
 

@@ -16,24 +16,12 @@ from hypothesis import strategies as st
 from advisor.errors import InvalidInputError
 from advisor.limits.declared import Declared, DeclaredVolume, Quota, parse_declared, read_declared
 from advisor.limits.media import medium_of
+from tests.cases import read_cases
 from tests.known import known
 
-GOOD = b"""
-instance-type = "m4.large"
-[quota]
-iops = 600000
-[[volume]]
-volume-id = "vol-0123456789abcdef0"
-type = "gp3"
-gib = 100
-iops = 16000
-throughput-mib-per-s = 1000
-[[volume]]
-device = "nvme3n1"
-type = "drive"
-read-mb-per-s = 3200
-write-mb-per-s = 1300
-"""
+DATA = read_cases(__file__)
+
+GOOD = DATA["GOOD"]
 
 
 def test_toml() -> None:

@@ -15,8 +15,11 @@ from advisor.limits.figures import MIB
 from advisor.limits.observed import Measurement, with_observed
 from advisor.limits.paths import limits_of
 from advisor.limits.records import Limits, StoragePath
+from tests.cases import read_cases
 from tests.known import known
 from tests.limits.hosts import EBS, array, disk, facts, mounted
+
+DATA = read_cases(__file__)
 
 
 def volume(kind: str, gib: int, **more: Any) -> bytes:
@@ -24,38 +27,14 @@ def volume(kind: str, gib: int, **more: Any) -> bytes:
     return f"[[volume]]\ndevice = 'nvme1n1'\ntype = '{kind}'\ngib = {gib}\n{lines}".encode()
 
 
-@pytest.mark.parametrize(
-    ("kind", "gib", "bought", "words"),
-    [
-        ("gp2", 16_385, {}, r"gib: a volume of type gp2 has 1 to 16,384 GiB"),
-        ("io1", 3, {"iops": 100}, r"gib: a volume of type io1 has 4 to 16,384 GiB"),
-        ("io2", 3, {"iops": 100}, r"gib: a volume of type io2 has 4 to 65,536 GiB"),
-        ("st1", 124, {}, r"gib: a volume of type st1 has 125 to 16,384 GiB"),
-        ("sc1", 16_385, {}, r"gib: a volume of type sc1 has 125 to 16,384 GiB"),
-        ("standard", 1025, {}, r"gib: a volume of type standard has 1 to 1,024 GiB"),
-        ("gp3", 8, {"iops": 4001}, r"iops: 4,001 take 9 GiB at least \(500 for each\)"),
-        ("gp3", 100, {"iops": 2999}, r"iops: 2,999 is less than the 3,000 that gp3 has at least"),
-        ("io1", 4, {"iops": 201}, r"iops: 201 take 5 GiB at least \(50 for each\)"),
-        ("io1", 4, {"iops": 99}, r"iops: 99 is less than the 100"),
-        ("io2", 4, {"iops": 4001}, r"iops: 4,001 take 5 GiB at least \(1,000 for each\)"),
-        ("gp3", 100, {"throughput_mib_per_s": 124}, r"throughput-mib-per-s: 124 is less than the 125"),
-        ("gp3", 100, {"throughput_mib_per_s": 1000}, r"throughput-mib-per-s: 1,000 take 4,000 IOPS at least"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "gib", "bought", "words"), DATA["what_cannot_be_bought_together"])
 def test_what_cannot_be_bought_together(kind: str, gib: int, bought: dict[str, int], words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
         parse_declared(volume(kind, gib, **bought), "v.toml")
 
 
 @pytest.mark.parametrize(
-    ("gib", "base", "burst_seconds", "fill_seconds"),
-    [
-        (1, 100, 1862, 54_000),
-        (33, 100, 1862, 54_000),
-        (100, 300, 2000, 18_000),
-        (334, 1002, 2703, 5389),
-        (750, 2250, 7200, 2400),
-    ],
+    ("gib", "base", "burst_seconds", "fill_seconds"), DATA["the_bucket_of_gp2_as_amazon_s_table_has_it"]
 )
 def test_the_bucket_of_gp2_as_amazon_s_table_has_it(gib: int, base: int, burst_seconds: int, fill_seconds: int) -> None:
     bucket = known(bucket_of(EbsVolume("gp2", gib)))

@@ -18,8 +18,11 @@ from advisor.limits.machines import find_local, find_machine, table
 from advisor.limits.paths import limits_of
 from advisor.limits.records import Limits, PathCeiling, StoragePath
 from advisor.report.limits import limits_text
+from tests.cases import read_cases
 from tests.known import known
 from tests.limits.hosts import EBS, array, disk, facts, link
+
+DATA = read_cases(__file__)
 
 LOCAL = "Amazon EC2 NVMe Instance Storage"
 
@@ -149,21 +152,7 @@ def test_an_azure_vm_by_its_declared_size_and_disks_by_tier() -> None:
 
 
 # sdb, sdc: pd-ssd of 100 and 300 GiB; sdd: a Hyperdisk. nvme0n1: a local SSD.
-GOOGLE_DISKS = b"""
-[[volume]]
-device = "sdb"
-type = "pd-ssd"
-gib = 100
-[[volume]]
-device = "sdc"
-type = "pd-ssd"
-gib = 300
-[[volume]]
-device = "sdd"
-type = "hyperdisk-balanced"
-iops = 5000
-throughput-mib-per-s = 290
-"""
+GOOGLE_DISKS = DATA["GOOGLE_DISKS"]
 
 
 def test_disks_of_google_by_size_share_what_their_type_has_and_hyperdisk_has_what_was_bought() -> None:
@@ -185,16 +174,7 @@ def test_disks_of_google_by_size_share_what_their_type_has_and_hyperdisk_has_wha
 
 
 @pytest.mark.parametrize(
-    ("lines", "iops", "mib", "words"),
-    [
-        ("type='hyperdisk-extreme'\niops=12000", 12_000, 3_000, "brings 3,000 MiB/s"),
-        # Google's most of a volume.
-        ("type='hyperdisk-extreme'\niops=30000", 30_000, 5_000, "brings 5,000 MiB/s"),
-        ("type='hyperdisk-throughput'\nthroughput-mib-per-s=600", 2_400, 600, "brings 2,400 IOPS"),
-        ("type='hyperdisk-ml'\nthroughput-mib-per-s=2400", 38_400, 2_400, "brings 38,400 IOPS"),
-        ("type='hyperdisk-balanced'\niops=9000", 9_000, None, "as declared"),
-        ("type='pd-extreme'\niops=9000", 9_000, None, "as declared"),
-    ],
+    ("lines", "iops", "mib", "words"), DATA["a_figure_of_hyperdisk_that_is_not_bought_follows_from_the_other"]
 )
 def test_a_figure_of_hyperdisk_that_is_not_bought_follows_from_the_other(
     lines: str, iops: int, mib: float | None, words: str
@@ -207,19 +187,7 @@ def test_a_figure_of_hyperdisk_that_is_not_bought_follows_from_the_other(
     assert one.sustained.read_mb_per_s == (None if mib is None else pytest.approx(mib * 1.048576))
 
 
-CACHED = b"""
-instance-type = "Standard_D8s_v3"
-[[volume]]
-device = "sdc"
-type = "Premium_LRS"
-tier = "P30"
-host-caching = "ReadOnly"
-[[volume]]
-device = "sdd"
-type = "Premium_LRS"
-tier = "P30"
-host-caching = "None"
-"""
+CACHED = DATA["CACHED"]
 
 
 def test_host_caching_of_azure_has_a_limit_of_its_own_and_its_reads_need_not_reach_the_disk() -> None:
@@ -239,31 +207,7 @@ def test_host_caching_of_azure_has_a_limit_of_its_own_and_its_reads_need_not_rea
     assert "Standard_D8s_v3, for all its disks with host caching; table of November 2026" in shown(found)
 
 
-@pytest.mark.parametrize(
-    ("machine", "kind", "figures"),
-    [
-        ("n2-standard-8", "pd-ssd", (15_000, 15_000, 800, 800)),
-        ("n2-custom-16-65536", "pd-balanced", (20_000, 20_000, 1200, 1200)),
-        ("e2-highmem-16", "pd-ssd", (25_000, 25_000, 1200, 1000)),
-        ("n1-standard-1", "pd-standard", (3_000, 15_000, 240, 204)),
-        ("c3-standard-22-lssd", "pd-balanced", (20_000, 20_000, 800, 800)),
-        ("n2-standard-8", "hyperdisk-balanced", None),
-        ("c3-standard-8", "hyperdisk-extreme", None),
-        ("c3-standard-8", "pd-standard", None),  # C3 takes none
-        ("n4-standard-8", "pd-ssd", None),
-        ("e2-medium", "pd-ssd", (12_000, 10_000, 200, 200)),
-        ("e2-micro", "pd-ssd", None),
-        ("c2-standard-16", "pd-ssd", (8_000, 4_000, 600, 480)),
-        ("c2d-highcpu-112", "pd-balanced", (30_600, 15_300, 1224, 408)),
-        ("a2-ultragpu-8g", "pd-ssd", (100_000, 100_000, 1200, 1200)),
-        ("a2-ultragpu-8g", "pd-standard", None),  # 1 MiB/s in the only source
-        ("m3-megamem-128", "pd-extreme", (80_000, 80_000, 2200, 1700)),
-        ("n2-highmem-80", "pd-extreme", (120_000, 120_000, 4000, 3000)),
-        ("n2-standard-32", "pd-extreme", None),
-        ("custom-8-16384", "pd-ssd", (15_000, 15_000, 800, 800)),  # of N1
-        ("g1-small", "pd-standard", (3_000, 15_000, 240, 204)),
-    ],
-)
+@pytest.mark.parametrize(("machine", "kind", "figures"), DATA["what_a_machine_type_of_google_carries"])
 def test_what_a_machine_type_of_google_carries(machine: str, kind: str, figures: tuple[int, ...] | None) -> None:
     found = machine_limits(machine, kind)
     assert (found is None) is (figures is None)
@@ -286,17 +230,7 @@ def test_a_small_machine_of_google_binds_before_its_disks() -> None:
     assert bought.why == "no table has what Google's machine types carry to hyperdisk-balanced"
 
 
-@pytest.mark.parametrize(
-    ("size", "iops"),
-    [
-        ("Standard_D8s_v6", 12_800),
-        ("Standard_D8s_v7", 16_000),
-        ("Standard_F8as_v7", 32_000),
-        ("Standard_L8s_v4", 12_800),
-        ("Standard_D16lds_v7", None),  # two copies of its page differ
-        ("Standard_DC8as_v6", None),  # its page has no remote storage
-    ],
-)
+@pytest.mark.parametrize(("size", "iops"), DATA["later_azure_sizes_are_known_where_a_source_gives_them"])
 def test_later_azure_sizes_are_known_where_a_source_gives_them(size: str, iops: float | None) -> None:
     said = parse_declared(
         f'instance-type="{size}"\n[[volume]]\ndevice="sdc"\ntype="Premium_LRS"\ngib=512\n'.encode(), "v"
@@ -306,18 +240,7 @@ def test_later_azure_sizes_are_known_where_a_source_gives_them(size: str, iops: 
     assert size in machine.why
 
 
-@pytest.mark.parametrize(
-    ("kinds", "read", "burst"),
-    [
-        (("Premium_LRS",), (16_000, 460), (45_000, 1410)),
-        (("PremiumV2_LRS",), (20_000, 540), None),
-        (("PremiumV2_LRS", "UltraSSD_LRS"), (20_000, 540), None),
-        # A bound: what both together reach is in no table.
-        (("PremiumV2_LRS", "Premium_LRS"), (20_000, 540), None),
-        (("PremiumV2_LRS", None), (20_000, 540), None),
-        ((None,), (16_000, 460), (45_000, 1410)),
-    ],
-)
+@pytest.mark.parametrize(("kinds", "read", "burst"), DATA["newer_kinds_of_azure_disks_are_carried_faster"])
 def test_newer_kinds_of_azure_disks_are_carried_faster(
     kinds: tuple[str | None, ...], read: tuple[int, int], burst: tuple[int, int] | None
 ) -> None:
@@ -330,44 +253,7 @@ def test_newer_kinds_of_azure_disks_are_carried_faster(
     assert known(older.volumes).for_kinds({"PremiumV2_LRS"}).mb_per_s == 424
 
 
-@pytest.mark.parametrize(
-    ("lines", "words"),
-    [
-        ("type='pd-ssd'", r"volume\[0\].gib: .* needs its size"),
-        ("type='pd-balanced'\ngib=10\niops=9", r"volume\[0\].iops: .* has what its size gives it"),
-        ("type='pd-ssd'\ngib=10\ntier='P30'", r"volume\[0\].tier: a volume of type pd-ssd has none"),
-        ("type='hyperdisk-extreme'\nthroughput-mb-per-s=9\nthroughput-mib-per-s=9", "given in MiB/s, too"),
-        ("type='Hyperdisk-Extrem'", r"volume\[0\].type: no type .*did you mean hyperdisk-extreme\?"),
-        ("type='floppy'", "expected one of gp2, .* pd-ssd, .* drive"),
-        ("type='hyperdisk-balanced'\niops=160001", r"volume\[0\].iops: 160,001 is more than the 160,000 of"),
-        ("type='hyperdisk-balanced'\nthroughput-mib-per-s=2401", r"2,401 is more than the 2,400 of hyperdisk-balanced"),
-        ("type='hyperdisk-extreme'\ngib=63\niops=5000", r"volume\[0\].gib: .* has 64 to 65,536 GiB"),
-        ("type='hyperdisk-extreme'\ngib=100\niops=120001", "more than the 120,000 of hyperdisk-extreme with 100 GiB"),
-        # 250 MiB/s for each 1,000 IOPS, and no more.
-        ("type='hyperdisk-extreme'\niops=10000\nthroughput-mib-per-s=2501", "the 2,500 of .* with 10,000 IOPS"),
-        (
-            "type='hyperdisk-throughput'\nthroughput-mib-per-s=100\niops=401",
-            "401 is more than the 400 of .* with 100 MiB/s",
-        ),
-        ("type='hyperdisk-ml'\nthroughput-mib-per-s=1200001", "1,200,001 is more than the 1,200,000 of hyperdisk-ml"),
-        ("type='PremiumV2_LRS'\niops=9\nhost-caching='ReadOnly'", "of type PremiumV2_LRS has no host caching"),
-        ("type='Premium_LRS'\ntier='P50'\nhost-caching='ReadWrite'", "4 TiB or more has no host caching"),
-        ("type='gp3'\ngib=10\nhost-caching='None'", r"volume\[0\].host-caching: a volume of type gp3 has none"),
-        ("type='Premium_LRS'\ntier='P30'\nhost-caching='readonly'", "Invalid enum value 'readonly'"),
-        ("type='PremiumV2_LRS'\ngib=8\niops=4001", r"4,001 is more than the 4,000 of PremiumV2_LRS with 8 GiB"),
-        ("type='UltraSSD_LRS'\ngib=4\niops=4001", r"4,001 is more than the 4,000 of UltraSSD_LRS with 4 GiB"),
-        ("type='PremiumV2_LRS'\niops=4000\nthroughput-mb-per-s=1001", r"1,001 is more than the 1,000 of PremiumV2_LRS"),
-        ("type='UltraSSD_LRS'\niops=400001", r"400,001 is more than the 400,000 of UltraSSD_LRS"),
-        ("type='Premium_LRS'", r"volume\[0\].gib: .* needs its size or its tier"),
-        ("type='Premium_LRS'\ntier='P31'", r"volume\[0\].tier: Premium_LRS has no tier P31"),
-        ("type='Premium_LRS'\ngib=40000", r"volume\[0\].gib: Premium_LRS has no disk of 40,000 GiB"),
-        ("type='Premium_LRS'\ntier='P30'\niops=9", r"volume\[0\].iops: .* has what its tier has"),
-        ("type='PremiumV2_LRS'\niops=80001", r"volume\[0\].iops: 80,001 is more than the 80,000"),
-        ("type='UltraSSD_LRS'\nthroughput-mb-per-s=10001", r"throughput-mb-per-s: 10,001 is more than the 10,000"),
-        ("type='UltraSSD_LRS'\ntier='U'", r"volume\[0\].tier"),
-        ("type='gp3'\ngib=5\ntier='P30'", r"volume\[0\].tier: a volume of type gp3 has none"),
-    ],
-)
+@pytest.mark.parametrize(("lines", "words"), DATA["a_disk_that_is_not_for_sale"])
 def test_a_disk_that_is_not_for_sale(lines: str, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
         parse_declared(f"[[volume]]\ndevice='sdb'\n{lines}\n".encode(), "v.toml")

@@ -23,8 +23,11 @@ from advisor.observe.processes import parse_process_cgroup, read_processes
 from advisor.observe.rates import stall_share
 from advisor.observe.sample import Reading
 from advisor.observe.span import CounterSpan
+from tests.cases import read_cases
 from tests.known import known
 from tests.observe.spans import sample_of, span_of
+
+DATA = read_cases(__file__)
 
 DB = "/sys/fs/cgroup/system.slice/db.service"
 V2 = {
@@ -125,15 +128,7 @@ def test_a_service_of_version_1() -> None:
     assert sample.gauges["cgroup-io"] == {f"{path} 8:0": {"write_bytes_max": 1048576}}
 
 
-@pytest.mark.parametrize(
-    ("path", "unit"),
-    [
-        ("/system.slice/db.service/worker", "db.service"),
-        ("/user.slice/user-0.slice/session-1.scope", "session-1.scope"),
-        ("/", None),
-        ("/docker/abc", None),
-    ],
-)
+@pytest.mark.parametrize(("path", "unit"), DATA["the_unit_of_a_control_group"])
 def test_the_unit_of_a_control_group(path: str, unit: str | None) -> None:
     assert unit_of_cgroup(path) == unit
 
@@ -201,16 +196,7 @@ def test_an_array_that_is_rebuilt() -> None:
     assert damaged.levels("array", "md0", "degraded") == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "path"),
-    [
-        ("0::/system.slice/db.service\n", "/system.slice/db.service"),
-        ("4:memory:/x\n1:name=systemd:/system.slice/db.service\n0::/\n", "/system.slice/db.service"),
-        ("1:name=systemd:/a:b\n", "/a:b"),
-        ("2:cpu:/x\n", None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "path"), DATA["the_control_group_of_a_process"])
 def test_the_control_group_of_a_process(text: str, path: str | None) -> None:
     assert parse_process_cgroup(text) == path
 

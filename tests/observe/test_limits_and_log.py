@@ -21,16 +21,12 @@ from advisor.observe.network import (
 )
 from advisor.observe.processes import parse_thread_time
 from advisor.observe.sample import Reading
+from tests.cases import read_cases
 from tests.observe.spans import Source
 
-SS = """State     Recv-Q Send-Q Local Address:Port  Peer Address:Port Process
-LISTEN    0      128          0.0.0.0:40001      0.0.0.0:*
-ESTAB     0      0           10.0.0.1:40001     10.0.0.9:443
-TIME-WAIT 0      0           10.0.0.1:40002     10.0.0.9:443
-TIME-WAIT 0      0           10.0.0.2:40003     10.0.0.9:443
-TIME-WAIT 0      0       [2001:db8::1]:40003 [2001:db8::9]:443
-ESTAB     0      0           10.0.0.1:22        10.0.0.9:40002
-"""
+DATA = read_cases(__file__)
+
+SS = DATA["SS"]
 
 
 def read_files(
@@ -119,25 +115,7 @@ def test_suspended_mappings_and_threads() -> None:
     assert read_files(files, read_task_table).gauges["tasks"]["host"] == {"tasks": 345, "pid_max": 32768}
 
 
-LOG = """3,10,1,-;I/O error, dev loop0, sector 78192 op 0x0:(READ) flags 0x800 phys_seg 1 prio class 2
-3,11,1,-;blk_update_request: I/O error, dev nvme0n1, sector 8
-3,12,1,-;end_request: critical medium error, dev sda, sector 8
-3,13,1,-;blk_update_request: operation not supported error, dev sdb, sector 8 op 0x3:(DISCARD)
-3,14,1,-;Buffer I/O error on dev dm-0, logical block 0, async page read
-3,15,1,-;Buffer I/O error on device sdc1, logical block 0
-3,16,1,-;I/O error, dev sr0, sector 0
-2,17,1,-;EXT4-fs error (device loop0p1): ext4_lookup:1785: inode #2
-1,18,1,-;XFS (dm-3): Metadata CRC error detected at xfs_agf_read_verify
-1,19,1,-;XFS (dm-3): Corruption of in-memory data detected. Shutting down filesystem
-3,20,1,-;BTRFS error (device vdb): bdev /dev/vdb errs: wr 1, rd 0
-14,21,1,-;systemd[1]: I/O error, dev sdz, says a program
-4,23,1,-;nvme nvme1: I/O 12 QID 3 timeout, aborting
-4,24,1,-;nvme nvme2: I/O tag 123 (a07b) opcode 0x2 (I/O Cmd) QID 5 timeout, reset controller
-4,25,1,-;nvme nvme3: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0x10
-6,26,1,-;nvme nvme4: 8/0/0 default/read/poll queues, timeout, shut
-6,22,1,-;sd 0:0:0:0: [sda] Attached SCSI disk
- SUBSYSTEM=block
-"""
+LOG = DATA["LOG"]
 
 
 def test_errors_of_devices_in_the_log() -> None:

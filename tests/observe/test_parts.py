@@ -25,32 +25,14 @@ from advisor.observe.network import (
 )
 from advisor.observe.processes import parse_file_limit
 from advisor.observe.sample import Reading
+from tests.cases import read_cases
 from tests.diagnosis.moments import smart_log
 from tests.known import known
 
-KMSG = """\
-6,21,99000000,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a.slice,\
-task_memcg=/a.slice/db.service,task=post gres,pid=77,uid=26
-3,22,99000100,-;Memory cgroup out of memory: Killed process 77 (post gres) total-vm:1kB, anon-rss:1kB, UID:26
- SUBSYSTEM=memory
-3,23,99000200,-;Out of memory: Killed process 78, UID 0, (ruby) total-vm:1kB
-3,24,99000300,-;Killed process 79 (a) b) total-vm:1kB, anon-rss:1kB
-"""
-MOUNTSTATS = """\
-device proc mounted on /proc with fstype proc
-device filer:/vol 1 mounted on /mnt/a b with fstype nfs4 statvers=1.1
-\topts:\trw,vers=4.1,nconnect=2,proto=tcp
-device filer:/vol mounted on /mnt with fstype nfs statvers=1.1
-\topts:\trw,vers=3,nconnect=2
-\tage:\t100
-\tRPC iostats version: 1.1  p/v: 100003/3 (nfs)
-\txprt:\ttcp 800 1 1 0 9 500 500 0 2000 40 128 3 4
-\txprt:\ttcp 801 1 1 0 9 500 500 0 2000 41 64 3 4
-\tper-op statistics
-\t        NULL: 1 1 0 44 24 5 5 10 0
-\t        READ: 900 901 2 100 200 3000 4000 7100 0
-\t       WRITE: 99 99 0 100 200 10 20 30 0
-"""
+DATA = read_cases(__file__)
+
+KMSG = DATA["KMSG"]
+MOUNTSTATS = DATA["MOUNTSTATS"]
 
 
 def test_the_health_log_of_an_nvme_drive() -> None:
@@ -164,14 +146,7 @@ def test_pools_of_the_nfs_server() -> None:
     assert (none.counters["nfsd"], none.missing) == ({}, {})
 
 
-DF_TEXT = """\
-Type      1B-blocks        Used       Avail  Inodes  IFree Mounted on
-devtmpfs    4194304           0     4194304  505000 504600 /dev
-xfs      1000000000   900000000    90000000    1000    100 /data with blank
-btrfs    1000000000   900000000   100000000       0      0 /pool
-squashfs   60000000    60000000           0      11      0 /snap/x
-ext4     1000000000           -           -       -      - /odd
-"""
+DF_TEXT = DATA["DF_TEXT"]
 
 
 def test_space_of_file_systems() -> None:
@@ -209,31 +184,13 @@ def test_pools_and_cache_of_zfs() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("statistics", "found"),
-    [
-        ({"rx_pause_ctrl_phy": 7, "rx_prio3_pause": 9, "rx_prio3_pause_duration": 99, "tx_pause_ctrl_phy": 0}, (9, 0)),
-        ({"rx_xoff.nic": 3, "tx_xoff.nic": 4}, (3, 4)),
-        ({"link_xoff_rx": 3, "priority_3_xoff_tx": 4}, (3, 4)),
-        ({"rx_flow_control_xoff": 3}, (3, None)),
-        ({"rx_pause_frames": 5, "rx_pfc_ena_frames_pri3": 6, "tx_pause_storm_warning_events": 8}, (6, None)),
-        ({"rx_packets": 5}, (None, None)),
-    ],
-)
+@pytest.mark.parametrize(("statistics", "found"), DATA["pause_frames_of_drivers"])
 def test_pause_frames_of_drivers(statistics: dict[str, int | str | bool], found: tuple[int | None, int | None]) -> None:
     pauses = find_pauses(statistics)
     assert (pauses.get("rx"), pauses.get("tx")) == found
 
 
-@pytest.mark.parametrize(
-    ("statistics", "dropped"),
-    [
-        ({"rx_out_of_buffer": 7, "rx_discards_phy": 2, "rx_packets": 9}, 9),
-        ({"rx_no_dma_resources": 0}, 0),
-        ({"rx_dropped": 5, "rx_packets": 9}, None),
-        ({"Rx Queue#": 6, "  pkts rx OOB": 40, "  drv dropped rx total": 3}, 40),
-    ],
-)
+@pytest.mark.parametrize(("statistics", "dropped"), DATA["what_cards_drop_for_want_of_a_buffer"])
 def test_what_cards_drop_for_want_of_a_buffer(statistics: dict[str, int | str | bool], dropped: int | None) -> None:
     assert count_ring_drops(statistics) == dropped
 

@@ -18,8 +18,11 @@ from advisor.observe.network import (
 from advisor.observe.rates import cpu_shares, disk_rates, link_rates, stall_shares
 from advisor.observe.sample import Reading, Sample, parse_counts, parse_named_counts
 from advisor.observe.span import CounterSpan
+from tests.cases import read_cases
 from tests.known import known
 from tests.observe.spans import sample_of, span_of
+
+DATA = read_cases(__file__)
 
 # 6.18, with discards and flushes; 4.15, without; 2.6.18, whose partitions have four columns.
 DISKS_618 = """\
@@ -144,13 +147,7 @@ def test_totals_of_scheduler_pressure_and_sockets() -> None:
     assert parse_conntrack_stat(text) == {"drop": 18, "early_drop": 1}
 
 
-INTERRUPTS = """\
-           CPU0       CPU2
- 24:          1          0  IO-APIC   5-edge      ACPI:Ged
- 41:      20841        100 PCI-MSIX-0000:00:04.0   1-edge      virtio3-rx
-NMI:          0          0   Non-maskable interrupts
-ERR:          0
-"""
+INTERRUPTS = DATA["INTERRUPTS"]
 
 
 def test_interrupts_by_cpu() -> None:
@@ -181,12 +178,7 @@ def test_softnet_of_several_kernels() -> None:
     assert found["2"] == {"processed": 0x8E78, "dropped": 1, "squeezed": 0x11}
 
 
-NET_DEV = """\
-Inter-|   Receive                                                |  Transmit
- face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier
-    lo: 1664039048 1566805    0    0    0     0          0         0 1664039048 1566805    0    0    0     0   0   0
-  eth0:1000 10 1 2 3 4 5 6 2000 20 7 8 9 10 11 12
-"""
+NET_DEV = DATA["NET_DEV"]
 
 
 def test_links() -> None:

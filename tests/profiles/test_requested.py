@@ -26,8 +26,11 @@ from advisor.profiles.requested import (
     with_kind,
 )
 from advisor.report.plan import apply_command, plan_text
+from tests.cases import read_cases
 from tests.cli.inside import call_inside
 from tests.trees import host_of, make_tree
+
+DATA = read_cases(__file__)
 
 FILES = {
     "/proc/sys/vm/swappiness": "60\n",
@@ -52,17 +55,7 @@ def plan_of(host: Host, *words: str) -> Plan:
     return plan_profiles(host, words, {})
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "reason"),
-    [
-        ("tcp_rmem", "9 5 1", "has default 5 below min 9: write MIN DEFAULT MAX, none below the one before it"),
-        ("tcp_rmem", "4096 131072 65536", "has max 65536 below default 131072: write MIN DEFAULT MAX"),
-        ("tcp_wmem", "8388608", "has 1 of 3 numbers: write MIN DEFAULT MAX"),
-        ("tcp_mem", "100 200 150", "has max 150 below pressure 200: write MIN PRESSURE MAX"),
-        ("ip_local_port_range", "1024", "has 1 of 2 numbers: write FIRST LAST"),
-        ("ip_local_port_range", "60000 1024", "1024 is less than 60000"),
-    ],
-)
+@pytest.mark.parametrize(("key", "value", "reason"), DATA["numbers_that_are_too_few_or_fall_are_refused"])
 @pytest.mark.parametrize("operator", ["=", ">="])
 def test_numbers_that_are_too_few_or_fall_are_refused(key: str, value: str, reason: str, operator: str) -> None:
     for command in ("plan", "apply"):
@@ -110,18 +103,7 @@ def test_the_reason_of_a_value_begins_with_what_its_kind_is(host: Host) -> None:
     assert "Asked for by its id. beegfs-nvme wants none: " in line.why
 
 
-@pytest.mark.parametrize(
-    ("word", "hurts"),
-    [
-        ("sysctl:net.core.rmem_max=65536", "Higher: Many sockets take memory"),
-        ("sysctl:vm.swappiness=150", "Higher: Programs that wait are swapped out. Lower: File pages"),
-        ("sysctl:net.core.busy_poll=0", "Without polling, each answer waits"),
-        ("cpufreq:*:energy_performance_preference=balance_power", "Work waits for CPUs"),
-        ("sysctl:vm.vfs_cache_pressure=7", "Higher: Names and inodes are read again"),
-        ("sysctl:net.ipv4.tcp_window_scaling=0", "A window without scaling is 64 KiB"),
-        ("sysctl:kernel.ftrace_enabled=0", "Not known: no profile sets it."),
-    ],
-)
+@pytest.mark.parametrize(("word", "hurts"), DATA["a_caution_is_of_the_value_that_is_asked_for"])
 def test_a_caution_is_of_the_value_that_is_asked_for(word: str, hurts: str) -> None:
     (line,) = values_profile([parse_value(word)]).tunables
     assert line.hurts_when.startswith(hurts)
@@ -222,15 +204,7 @@ def test_a_key_is_gone_from_the_kernels_that_lack_it_alone(host: Host, kernel: s
     assert ("since Linux 4.12" in error.value.message) is is_gone
 
 
-@pytest.mark.parametrize(
-    ("word", "is_harm"),
-    [
-        ("kernel.shmall=4294967296", False),
-        ("kernel.shmall=1048576", True),
-        ("kernel.shmmax=68719476736000", False),
-        ("kernel.shmmax=4294967296", True),
-    ],
-)
+@pytest.mark.parametrize(("word", "is_harm"), DATA["a_limit_above_all_memory_takes_nothing_away"])
 def test_a_limit_above_all_memory_takes_nothing_away(tmp_path: Path, word: str, is_harm: bool) -> None:
     key = word.partition("=")[0].replace(".", "/")
     here = host_of(make_tree(tmp_path / "other", {**FILES, f"/proc/sys/{key}": "18446744073692774399\n"}))
@@ -311,19 +285,7 @@ def test_how_a_gain_is_shown() -> None:
         load_one(["socket-buffers-8m", f"{SWAP}=10"])
 
 
-OWN = """name = "own"
-title = "Own"
-summary = "Own."
-helps-when = "Always."
-hurts-when = "Never."
-sources = ["a book"]
-[[tunables]]
-tunable = "sysctl:vm.swappiness"
-value = "10"
-why = "Because."
-hurts-when = "Never."
-sources = ["a book"]
-"""
+OWN = DATA["OWN"]
 
 
 def test_a_file_is_a_profile(host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

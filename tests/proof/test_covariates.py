@@ -23,10 +23,13 @@ from advisor.proof.covariates import (
     stand_out,
     wait_for_writeback,
 )
+from tests.cases import read_cases
 from tests.known import known
 
 from .fakes import CALM, calm_host
 from .sessions import figures
+
+DATA = read_cases(__file__)
 
 DISKSTATS = """\
    8       0 sda 100 0 2000 10 50 0 1000 20 0 30 40
@@ -50,17 +53,7 @@ def test_counters_as_the_kernel_prints_them() -> None:
     assert parse_cpu_ticks("cpu 1 2 3") is None
 
 
-@pytest.mark.parametrize(
-    ("line", "resyncing"),
-    [
-        ("      [==>..]  resync = 12.6% (33/262) finish=5.0min", True),
-        ("      [=>...]  recovery =  1.1% (1/2)", True),
-        ("      [=>...]  check = 50.0% (1/2)", True),
-        ("        resync=DELAYED", True),
-        ("      [=>...]  reshape = 0.4% (1/2)", True),
-        ("md0 : active raid1 sdb1[1] sda1[0]\n      1 blocks [2/2] [UU]\n      bitmap: 0/1 pages", False),
-    ],
-)
+@pytest.mark.parametrize(("line", "resyncing"), DATA["resync_in_mdstat"])
 def test_resync_in_mdstat(line: str, resyncing: bool) -> None:
     assert is_resyncing(f"Personalities : [raid1]\n{line}\n") is resyncing
 
@@ -117,14 +110,7 @@ def test_counters_of_this_machine_and_of_a_host_without_any(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("lamp", "field", "level"),
-    [
-        ("disk", "foreign_share", 0.05),
-        ("cpu", "foreign_cpu_share", 0.10),
-        ("steal", "steal_share", 0.05),
-        ("cpu-pressure", "psi_cpu_share", 0.20),
-        ("io-pressure", "psi_io_full_share", 0.20),
-    ],
+    ("lamp", "field", "level"), DATA["a_pair_is_judged_by_its_sum_against_the_median_of_earlier_ones"]
 )
 def test_a_pair_is_judged_by_its_sum_against_the_median_of_earlier_ones(lamp: str, field: str, level: float) -> None:
     def extra(*values: float) -> list[Covariates]:

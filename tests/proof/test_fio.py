@@ -29,8 +29,11 @@ from advisor.proof.fio import (
 from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.scratch import MIB
 from advisor.proof.workloads import WORKLOADS, Pattern, get_workload
+from tests.cases import read_cases
 
 from .fakes import FakeFio
+
+DATA = read_cases(__file__)
 
 READ = get_workload("infoscale.4k-rand-r100")
 MIXED = get_workload("infoscale.4k-seq-rw50")
@@ -109,24 +112,7 @@ def test_text_around_the_json_is_passed_over(fake_fio: FakeFio) -> None:
         assert found.iops == 1000
 
 
-@pytest.mark.parametrize(
-    ("hazard", "words"),
-    [
-        ("error-exit-0", r"error 22 \(Invalid argument\)"),
-        ("error-exit-1", r"error 5 \(Input/output error\)"),
-        ("zero-ios", "did no I/O"),
-        ("short-ios", "1 short or dropped"),
-        ("dropped-ios", "3 short or dropped"),
-        ("ended-early", r"ran for 0\.100 s instead of 1 s"),
-        ("status-128", "status 128"),
-        ("no-output", "no JSON"),
-        ("only-text", "abort"),
-        ("cut-off", "cannot be read"),
-        ("other-shape", "cannot be read"),
-        ("nested", "cannot be read"),
-        ("killed-itself", "no JSON"),
-    ],
-)
+@pytest.mark.parametrize(("hazard", "words"), DATA["a_run_that_does_not_count_is_an_error_that_says_why"])
 def test_a_run_that_does_not_count_is_an_error_that_says_why(fake_fio: FakeFio, hazard: str, words: str) -> None:
     fake_fio.plan(misbehave=hazard)
     with pytest.raises(FioError, match=words) as caught:

@@ -40,12 +40,15 @@ from advisor.report.live_consent import consent_lines
 from advisor.report.proof import proof_text
 from advisor.report.proof_page import proof_page
 from advisor.report.proof_words import command_again
+from tests.cases import read_cases
 from tests.known import known
 from tests.report.pasted import lines_too_wide
 from tests.transaction.killing import in_child
 
 from .live_world import AFTER, BEFORE, NAME, World, noisy_law
 from .test_prometheus import Server
+
+DATA = read_cases(__file__)
 
 PERIOD = 12.0
 """Long enough for the short pairs' law, and soon over."""
@@ -471,19 +474,7 @@ def test_consent_says_what_is_switched_how_often_and_the_worst(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("words", "options", "message"),
-    [
-        (("sysctl:net.core.rmem_default=425984",), {}, "acts on new sockets"),
-        (("sysctl:vm.swappiness=10",), {}, "builds up over minutes"),
-        ((), {"period_seconds": 5.0}, "expected 10 to 3600 s"),
-        ((), {"tau_seconds": 30.0}, "too long for periods of 40 s"),
-        ((), {"tau_seconds": -1.0}, "expected seconds, 0 or more"),
-        ((), {"limits": ("p99 > 1",)}, "p99 is not read"),
-        ((), {"limits": ("disk-wait",)}, "expected METRIC > NUMBER"),
-        ((), {"metrics": ("regex:x",)}, "regex cannot be read here"),
-        ((), {"metrics": ("host:tcp-rtt",)}, "the round trip is not known"),
-        ((), {"metrics": ("host:speed",)}, "the host counts disk-wait"),
-    ],
+    ("words", "options", "message"), DATA["what_cannot_be_measured_is_refused_before_anything_is_changed"]
 )
 def test_what_cannot_be_measured_is_refused_before_anything_is_changed(
     tmp_path: Path, words: tuple[str, ...], options: dict[str, Any], message: str

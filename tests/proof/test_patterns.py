@@ -20,10 +20,13 @@ from advisor.proof.sizes import file_size, parse_size, thread_counts
 from advisor.proof.workloads import UnknownWorkloadError, expand_workloads, get_workload
 from advisor.report.bench_tables import knee_words
 from advisor.report.proof_words import workload_title
+from tests.cases import read_cases
 from tests.known import known
 
 from .fakes import FakeFio
 from .test_bench import settings
+
+DATA = read_cases(__file__)
 
 
 def measure(fake_fio: FakeFio, host: Host, disk: Path, *names: str, **changes: object) -> Bench:
@@ -53,15 +56,7 @@ def test_threads_of_parts_and_of_no_sweep() -> None:
     assert list(sweeps_of([measured("beegfs.dd@4", 1.0), measured("beegfs.storagebench@8", 2.0)])) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("beegfs.dd@0", "1 to 1024"),
-        ("beegfs.dd@1025", "1 to 1024"),
-        ("net.tcp-64k@4", "only workloads on storage"),
-        ("null.4k@4", "only workloads on storage"),
-    ],
-)
+@pytest.mark.parametrize(("name", "message"), DATA["threads_that_cannot_be_are_named"])
 def test_threads_that_cannot_be_are_named(name: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         get_workload(name)
@@ -74,17 +69,7 @@ def test_what_is_no_workload_is_unknown(name: str) -> None:
     assert workload_title(name) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "counts"),
-    [
-        ("1..1024", (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)),
-        ("1..48", (1, 2, 4, 8, 16, 32, 48)),
-        ("4..4", (4,)),
-        ("3..10", (3, 6, 10)),
-        ("16,1,4,4", (1, 4, 16)),
-        ("7", (7,)),
-    ],
-)
+@pytest.mark.parametrize(("text", "counts"), DATA["a_sweep_is_a_list_or_powers_of_two"])
 def test_a_sweep_is_a_list_or_powers_of_two(text: str, counts: tuple[int, ...]) -> None:
     assert thread_counts(text) == counts
     assert sweep_threads(["beegfs.dd"], text) == tuple(f"beegfs.dd@{one}" for one in counts)
@@ -100,16 +85,7 @@ def measured(name: str, median: float) -> WorkloadSeries:
     return WorkloadSeries(name, "bandwidth", "MB/s", "higher", runs=8, median=median)
 
 
-@pytest.mark.parametrize(
-    ("medians", "knee"),
-    [
-        ((100, 190, 300, 310), 4),
-        ((100, 96, 95, 90), 1),
-        ((100, 200, 400, 800), None),
-        ((100, 200, 190, 150), 2),
-        ((100, 191, 195, 200), 2),
-    ],
-)
+@pytest.mark.parametrize(("medians", "knee"), DATA["the_knee_is_the_fewest_threads_with_nearly_the_best"])
 def test_the_knee_is_the_fewest_threads_with_nearly_the_best(medians: tuple[float, ...], knee: int | None) -> None:
     points = [measured(f"beegfs.dd@{2**index}", value) for index, value in enumerate(medians)]
     (found,) = sweeps_of([*reversed(points), measured("beegfs.storagebench", 1.0)])

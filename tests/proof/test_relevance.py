@@ -17,9 +17,12 @@ from advisor.profiles.profile import load, shipped_directory
 from advisor.proof.relevance import class_of, find_unseen, laxer_than_needed, require_visible, stack_of, toggle_class
 from advisor.proof.target import MeasuredTarget, is_remote, read_target
 from advisor.proof.workloads import get_workload
+from tests.cases import read_cases
 from tests.cli.inside import call_inside
 from tests.facts.storage import Tree
 from tests.trees import host_of, make_tree
+
+DATA = read_cases(__file__)
 
 DIRECT, BUFFERED = (get_workload(name) for name in ("infoscale.4k-rand-r100", "buffered.seq-1m-r100"))
 
@@ -95,19 +98,7 @@ def test_a_stack_is_everything_that_a_device_lies_on(device: str, below: set[str
     assert stack_of(storage().host(), device) == below
 
 
-@pytest.mark.parametrize(
-    ("device", "tunables", "hidden"),
-    [
-        ("dm-1", ["block:sdc:nr_requests", "block:dm-0:scheduler"], []),
-        ("dm-1", ["block:sde:nr_requests", "block:sdc:nr_requests"], ["block:sde:nr_requests"]),
-        ("md0", ["md:md0:stripe_cache_size", "md:md7:stripe_cache_size"], ["md:md7:stripe_cache_size"]),
-        ("sde", ["sysctl:vm.swappiness", "irq:24:affinity"], []),
-        ("sde", ["sysctl:net.ipv4.tcp_rmem", "block:sde:scheduler"], ["sysctl:net.ipv4.tcp_rmem"]),
-        ("sde", ["link:eth0:mtu", "block:sde:scheduler"], ["link:eth0:mtu"]),
-        ("sde", ["block:sde:read_ahead_kb", "block:sde:scheduler"], ["block:sde:read_ahead_kb"]),
-        ("sde", ["sysctl:vm.dirty_ratio", "sysctl:vm.min_free_kbytes"], ["sysctl:vm.dirty_ratio"]),
-    ],
-)
+@pytest.mark.parametrize(("device", "tunables", "hidden"), DATA["what_cannot_show_is_named"])
 def test_what_cannot_show_is_named(device: str, tunables: list[str], hidden: list[str]) -> None:
     host = storage().host()
     notes = require_visible(host, plan(*tunables), target(device), [DIRECT])
@@ -116,15 +107,7 @@ def test_what_cannot_show_is_named(device: str, tunables: list[str], hidden: lis
     assert len(notes) == len(hidden)
 
 
-@pytest.mark.parametrize(
-    ("device", "tunables", "hint"),
-    [
-        ("sde", ["block:sdc:scheduler", "block:sdd:scheduler"], "a directory on the device"),
-        ("sde", ["block:sde:read_ahead_kb"], "buffered.seq-1m-r100"),
-        ("sde", ["sysctl:net.core.rmem_max", "link:eth0:mtu"], "--command"),
-        ("md0", ["block:loop0:scheduler"], "a directory on the device"),
-    ],
-)
+@pytest.mark.parametrize(("device", "tunables", "hint"), DATA["where_nothing_can_show_the_session_is_refused"])
 def test_where_nothing_can_show_the_session_is_refused(device: str, tunables: list[str], hint: str) -> None:
     with pytest.raises(RefusedError) as refused:
         require_visible(storage().host(), plan(*tunables), target(device), [DIRECT])
@@ -150,19 +133,7 @@ def test_a_mirrored_volume_may_cross_the_network(tmp_path: Path, source: str) ->
     assert read_target(host, str(tmp_path)).is_network
 
 
-@pytest.mark.parametrize(
-    ("parts", "needed"),
-    [
-        ({}, "T0"),
-        ({"takes_effect": "new-sockets"}, "T1"),
-        ({"takes_effect": "remount"}, "T1"),
-        ({"takes_effect": "service-restart", "risk": "restart"}, "T1"),
-        ({"risk": "link"}, "T2"),
-        ({"takes_effect": "new-sockets", "risk": "link"}, "T2"),
-        ({"takes_effect": "new-links"}, "T3"),
-        ({"takes_effect": "reboot"}, "T3"),
-    ],
-)
+@pytest.mark.parametrize(("parts", "needed"), DATA["the_stricter_of_declaration_and_tunable_counts"])
 def test_the_stricter_of_declaration_and_tunable_counts(parts: dict[str, str], needed: str) -> None:
     one = change("sysctl:x", **parts)
     assert class_of(one) == needed
@@ -170,38 +141,10 @@ def test_the_stricter_of_declaration_and_tunable_counts(parts: dict[str, str], n
     assert toggle_class("T3", [one]) == "T3"
 
 
-LAX = """
-name = "lax"
-title = "t"
-summary = "s"
-helps-when = "h"
-hurts-when = "h"
-sources = ["own"]
-
-[[tunables]]
-tunable = "{tunable}"
-value = "{value}"
-why = "w"
-hurts-when = "h"
-sources = ["own"]
-
-[proof]
-toggle = "{toggle}"
-claims = ["infoscale.4k-rand-r100"]
-where = "here"
-"""
+LAX = DATA["LAX"]
 
 
-@pytest.mark.parametrize(
-    ("tunable", "value", "toggle", "needed"),
-    [
-        ("sysctl:net.ipv4.tcp_rmem", "4096 131072 8388608", "T0", "T1"),
-        ("link:eth0:mtu", "9000", "T0", "T2"),
-        ("link:eth0:mtu", "9000", "T2", None),
-        ("sysctl:vm.swappiness", "10", "T0", None),
-        ("sysctl:vm.swappiness", "10", "T1", None),
-    ],
-)
+@pytest.mark.parametrize(("tunable", "value", "toggle", "needed"), DATA["lint_names_a_declaration_that_is_too_lax"])
 def test_lint_names_a_declaration_that_is_too_lax(
     tmp_path: Path, tunable: str, value: str, toggle: str, needed: str | None
 ) -> None:

@@ -11,19 +11,14 @@ import pytest
 from advisor.errors import PermissionDeniedError, RefusedError
 from advisor.host import Host, live_host
 from advisor.proof.target import is_remote, mount_of, parse_mountinfo, read_target
+from tests.cases import read_cases
 from tests.known import known
 
 from .fakes import calm_host
 
-MOUNTS = """\
-27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
-28 27 0:25 / /srv ro,relatime shared:3 master:1 - xfs /dev/mapper/data rw
-29 27 0:26 / /mnt/with\\040blank rw - nfs4 server:/export rw,vers=4.2
-30 27 0:27 / /data rw - tmpfs tmpfs rw
-31 27 8:1 / /data rw - ext4 /dev/sda1 rw
-garbage
-32 27 0:44
-"""
+DATA = read_cases(__file__)
+
+MOUNTS = DATA["MOUNTS"]
 
 
 def test_mountinfo_with_optional_fields_escapes_and_garbage() -> None:
@@ -34,17 +29,7 @@ def test_mountinfo_with_optional_fields_escapes_and_garbage() -> None:
     assert "ro" in mounts[1].options
 
 
-@pytest.mark.parametrize(
-    ("path", "source"),
-    [
-        ("/", "/dev/vda"),
-        ("/srv", "/dev/mapper/data"),
-        ("/srv/sub/dir", "/dev/mapper/data"),
-        ("/srvother", "/dev/vda"),
-        ("/mnt/with blank/x", "server:/export"),
-        ("/data/x", "/dev/sda1"),
-    ],
-)
+@pytest.mark.parametrize(("path", "source"), DATA["the_longest_and_last_mount_holds_a_path"])
 def test_the_longest_and_last_mount_holds_a_path(path: str, source: str) -> None:
     found = known(mount_of(parse_mountinfo(MOUNTS), path))
     assert found.source == source

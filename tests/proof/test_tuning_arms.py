@@ -25,25 +25,18 @@ from advisor.proof.tuning_load import RaceLoad, pattern_metric
 from advisor.proof.tuning_records import TunePattern
 from advisor.report.tuning import tuned_text
 from advisor.transaction.journal import Store
+from tests.cases import read_cases
 from tests.known import known
 from tests.proof.conftest import disk
 from tests.proof.fakes import calm_tree
 from tests.trees import host_of, make_tree
 
+DATA = read_cases(__file__)
+
 __all__ = ["disk"]
 
 ARCHIVE = Path(__file__).parents[1] / "fixtures" / "storage-host-root.tar.gz"
-TREE = {
-    "/proc/sys/vm/swappiness": "60\n",
-    "/proc/sys/vm/vfs_cache_pressure": "20\n",
-    "/proc/sys/kernel/pid_max": "32768\n",
-    "/sys/block/sda/queue/scheduler": "[mq-deadline] kyber none\n",
-    "/sys/block/sda/queue/nr_requests": "64\n",
-    "/sys/block/sda/queue/rq_affinity": "1\n",
-    "/sys/block/sda/queue/read_ahead_kb": "128\n",
-    "/sys/block/sda/dev": "8:0\n",
-    "/sys/block/sda/size": "1000000\n",
-}
+TREE = DATA["TREE"]
 
 
 TRUE = known(choose_command("true", ["time"]))

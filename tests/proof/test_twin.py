@@ -39,7 +39,10 @@ from advisor.proof.workloads import UnknownWorkloadError, expand_workloads, get_
 from advisor.recommend.declared import declared
 from advisor.report.observed import twin_text
 from advisor.report.proof_words import _claim_title, workload_title
+from tests.cases import read_cases
 from tests.known import known
+
+DATA = read_cases(__file__)
 
 SECTORS = 1 << 20
 
@@ -280,26 +283,7 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 SECTION: dict[str, Any] = {"name": "a", "pattern": "randrw", "block_bytes": 4096, "depth": 2}
-BAD: list[tuple[dict[str, Any], str]] = [
-    ({"depth": 0}, r"sections\[0\].depth: expected 1 to 1,024, found 0"),
-    ({"depth": "2"}, r"sections\[0\].depth: Expected `int`"),
-    ({"engine": "net"}, r"sections\[0\].engine: expected libaio or psync"),
-    ({"engine": "psync"}, r"sections\[0\].depth: psync"),
-    ({"block_bytes": 1000}, r"block_bytes: expected a multiple of 512"),
-    ({"name": "a --filename=/dev/sda"}, r"sections\[0\].name"),
-    ({"filename": "/dev/sda"}, r"sections\[0\].filename: there is no such field"),
-    ({"sizes": {"read": {"4096": 100}}}, r"sizes: the pattern randrw needs those of write"),
-    ({"sizes": {"read": {"4096": 99}, "write": {"512": 100}}}, r"sizes.read: .* add up to 100"),
-    ({"sizes": {"read": {"1e3": 100}, "write": {"512": 100}}}, r"sizes.read: expected sizes in bytes"),
-    ({"sizes": {"trim": {}}}, r"sizes.trim: expected read or write"),
-    ({"arrival": {"kind": "poisson"}}, r"arrival.rate: poisson: expected 1 or more"),
-    ({"flush_every": 8, "arrival": {"kind": "poisson", "rate": 500}}, r"flush_every: fio ends with a fault"),
-    ({"arrival": {"kind": "poisson", "rat": 3}}, r"arrival.rat: there is no such field"),
-    ({"zones": [50, 49]}, r"zones: "),
-    ({"random_percents": [1]}, r"random_percents: "),
-    ({"region": [50, 60]}, r"region: "),
-    ({"read_percent": 101}, r"read_percent: "),
-]
+BAD: list[tuple[dict[str, Any], str]] = DATA["BAD"]
 
 
 @pytest.mark.parametrize(

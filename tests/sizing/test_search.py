@@ -23,25 +23,13 @@ from advisor.sizing.prices import parse_prices
 from advisor.sizing.records import Choice, Cloud, Demand, Sizing, parse_demand
 from advisor.sizing.search import CLOUDS, SizeQuestion, answer, parse_layouts
 from advisor.sizing.volumes import carried, purchases
+from tests.cases import read_cases
 from tests.known import known
 from tests.limits.test_machines import ec2_type
 
-PRICES = b"""
-date = 2026-11-01
-currency = "EUR"
-[instances]
-"r5b.16xlarge" = 5
-"r5b.24xlarge" = 8
-[volumes.gp3]
-gib = 0.1
-iops = 0.01
-included-iops = 3000
-mib-per-s = 0.05
-included-mib-per-s = 125
-[volumes.io2]
-gib = 0.2
-iops = [{up-to = 32000, price = 0.07}, {price = 0.05}]
-"""
+DATA = read_cases(__file__)
+
+PRICES = DATA["PRICES"]
 
 
 def sized(*clouds: Cloud, limit: int = 10_000, **asked: Any) -> Sizing:
@@ -130,15 +118,7 @@ def test_a_file_of_the_provider_decides() -> None:
     assert sized("aws", iops="4000", instances=("m7i.large",), given=types).choices == ()
 
 
-@pytest.mark.parametrize(
-    ("latency", "wanted"),
-    [
-        ("500us", {"io2"}),
-        ("1ms", {"io2", "PremiumV2_LRS", "UltraSSD_LRS"}),
-        ("9ms", {"io2", "PremiumV2_LRS", "UltraSSD_LRS"}),
-        ("10ms", {"io2", "gp3", "PremiumV2_LRS", "UltraSSD_LRS", "Premium_LRS", "StandardSSD_LRS"}),
-    ],
-)
+@pytest.mark.parametrize(("latency", "wanted"), DATA["only_what_is_documented_fits_a_latency"])
 def test_only_what_is_documented_fits_a_latency(latency: str, wanted: set[str]) -> None:
     found = sized("aws", "azure", iops="4000", latency=latency)
     assert {kind.partition(" ")[0] for kind in kinds(found)} == wanted
@@ -293,16 +273,7 @@ def test_a_limit_is_of_each_cloud() -> None:
     assert found.found > 6
 
 
-@pytest.mark.parametrize(
-    ("given_text", "words"),
-    [
-        ("gp9", "--layout gp9: expected one of gp3"),
-        ("gp3x0", "--layout gp3x0: expected 1 to 64"),
-        ("gp3x65", "expected 1 to 64 volumes, found 65"),
-        ("", "--layout"),
-        ("raid10xx", "--layout"),
-    ],
-)
+@pytest.mark.parametrize(("given_text", "words"), DATA["a_layout_that_is_none"])
 def test_a_layout_that_is_none(given_text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         parse_layouts(given_text)
