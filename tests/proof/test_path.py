@@ -52,10 +52,8 @@ def near_mtu() -> str:
 def session(where: Path) -> Proof:
     """`prove jumbo-frames --command …`, by a command whose figure is what a packet carries on the link."""
     command = choose_command("cat /sys/class/net/h0/mtu", ["regex:([0-9]+):higher:bytes"], directory=Path("/"))
-    chosen = {"quick": True, "seed": 1, "force": True, "allow_link_flap": True, "dead_time": 0.1}
-    settings = choose_settings(**chosen, save=where / "kept")
-    asked = load_one(["jumbo-frames"])
-    means = Means(command=command, peer=FAR)
+    kept, asked, means = where / "kept", load_one(["jumbo-frames"]), Means(command=command, peer=FAR)
+    settings = choose_settings(quick=True, seed=1, force=True, allow_link_flap=True, save=kept, dead_time=0.1)
     return prove_profile(live_host(), asked, {"links": "h0"}, settings, means, store=Store(str(where / "state")))
 
 
