@@ -19,126 +19,24 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tests.cases import read_cases
 from tests.reach.space import Spaces
+
+DATA = read_cases(__file__)
 
 Where = tuple[str, ...]
 FAR: Final = "10.77.0.2"
 _numbers = itertools.count()
 
-RECEIVE = """
-import socket, sys, time
-size, pause = int(sys.argv[1]), float(sys.argv[2])
-server = socket.socket()
-server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-if size:
-    server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
-server.bind(("10.77.0.2", 5201))
-server.listen()
-print("ready", flush=True)
-while True:
-    taken, _ = server.accept()
-    while taken.recv(1 << 20 if not pause else 2048):
-        time.sleep(pause) if pause else None
-"""
-SEND = """
-import socket, sys
-size = int(sys.argv[1])
-end = socket.socket()
-if size:
-    end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
-end.connect(("10.77.0.2", 5201))
-while True:
-    end.sendall(bytes(1 << 18))
-"""
-ANSWER = """
-import socket
-server = socket.socket()
-server.bind(("10.77.0.2", 5203))
-server.listen()
-print("ready", flush=True)
-taken, _ = server.accept()
-while asked := taken.recv(4096):
-    taken.sendall(asked)
-"""
-ASK = """
-import socket
-end = socket.socket()
-end.connect(("10.77.0.2", 5203))
-while True:
-    end.sendall(bytes(512))
-    end.recv(4096)
-"""
-NO_ACCEPT = """
-import socket, time
-server = socket.socket()
-server.bind(("10.77.0.2", 5202))
-server.listen(1)
-print("ready", flush=True)
-time.sleep(600)
-"""
-CONNECT = """
-import socket, time
-ends = []
-while True:
-    end = socket.socket()
-    end.setblocking(False)
-    end.connect_ex(("10.77.0.2", 5202))
-    ends = [*ends[-50:], end]
-    time.sleep(0.01)
-"""
-RELAY = """
-# A wire with loss, delay or a rate, for kernels without netem: packets of two tun devices, one in each namespace.
-import ctypes, fcntl, heapq, os, random, select, struct, subprocess, sys, time
-loss, delay = float(sys.argv[1]), float(sys.argv[2])
-ends = []
-libc = ctypes.CDLL(None)
-for space, address in zip(sys.argv[3:], ("10.77.0.1", "10.77.0.2")):
-    fd = os.open(f"/run/netns/{space}", os.O_RDONLY)
-    assert libc.setns(fd, 0x40000000) == 0
-    tun = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
-    fcntl.ioctl(tun, 0x400454CA, struct.pack("16sH", b"t0", 0x1001))
-    subprocess.run(["ip", "address", "add", f"{address}/24", "dev", "t0"], check=True)
-    subprocess.run(["ip", "link", "set", "t0", "up"], check=True)
-    ends.append(tun)
-print("ready", flush=True)
-waiting, number = [], 0
-while True:
-    now = time.monotonic()
-    while waiting and waiting[0][0] <= now:
-        _, _, to, packet = heapq.heappop(waiting)
-        try:
-            os.write(to, packet)
-        except OSError:
-            pass
-    patience = max(0.0, waiting[0][0] - now) if waiting else 1.0
-    for tun in select.select(ends, [], [], patience)[0]:
-        for _ in range(64):
-            try:
-                packet = os.read(tun, 65536)
-            except BlockingIOError:
-                break
-            if random.random() >= loss:
-                number += 1
-                heapq.heappush(waiting, (time.monotonic() + delay, number, ends[1 - ends.index(tun)], packet))
-"""
-READ = """
-import mmap, os, random, sys
-fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
-room = mmap.mmap(-1, 4096)
-blocks = os.path.getsize(sys.argv[1]) // 4096 or int(sys.argv[2]) // 4096
-print("ready", flush=True)
-while True:
-    os.preadv(fd, [room], 4096 * random.randrange(blocks))
-"""
-GROW = """
-import sys, time
-print("ready", flush=True)
-sys.stdin.readline()
-held = []
-while True:
-    held.append(bytearray(1 << 20))
-    time.sleep(0.01)
-"""
+RECEIVE = DATA["RECEIVE"]
+SEND = DATA["SEND"]
+ANSWER = DATA["ANSWER"]
+ASK = DATA["ASK"]
+NO_ACCEPT = DATA["NO_ACCEPT"]
+CONNECT = DATA["CONNECT"]
+RELAY = DATA["RELAY"]
+READ = DATA["READ"]
+GROW = DATA["GROW"]
 BURN = "while True: pass"
 
 

@@ -23,7 +23,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 
+from tests.cases import read_cases
 from tests.forked import forked
+
+DATA = read_cases(__file__)
 
 T = TypeVar("T")
 
@@ -37,37 +40,11 @@ _LEARNING_AT_MOST: Final = 16
 machine (1,024 of them, neigh/default/gc_thresh3), and hosts that learn of each other fill it for everybody."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
-_SSHD = """\
-ListenAddress 0.0.0.0
-ListenAddress ::
-HostKey /mnt/base/host_key
-AuthorizedKeysFile /mnt/base/client_key.pub
-StrictModes no
-UsePAM no
-UseDNS no
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin yes
-PidFile none
-MaxStartups 200
-"""
-_SSH = """\
-Host *
-  UserKnownHostsFile {home}/known_hosts
-  GlobalKnownHostsFile /dev/null
-  IdentityFile {home}/client_key
-  IdentitiesOnly yes
-"""
+_SSHD = DATA["_SSHD"]
+_SSH = DATA["_SSH"]
 
 # Login shells that interfere, as $SHELL -c COMMAND.
-SHELLS: Final = {
-    "slow": 'sleep "$(cat /mnt/base/slow 2>/dev/null || echo 2)"\nexec /bin/sh "$@"',
-    "garbage": "printf 'Welcome to this appliance.\\n\\001\\377Choose: 1) status 2) reboot\\n'",
-    "truncated": '/bin/sh "$@" | head -c 1500',
-    "endless": "exec cat /dev/zero",
-    "noise": "echo 'Last login: never. Unauthorised use is an offence.'\n/bin/sh \"$@\"\ncode=$?\necho bye\nexit $code",
-    "silent": "exec sleep 1000",
-}
+SHELLS: Final = DATA["SHELLS"]
 
 
 @dataclass(frozen=True)
@@ -442,44 +419,10 @@ def _accounts(kind: Kind) -> dict[str, str]:
 
 
 # What Ansible asks of sudo: -H -S [-n] -p PROMPT -u root COMMAND. The password comes on standard input.
-_SUDO = """\
-#!/bin/sh
-prompt= quiet=
-while [ $# -gt 0 ]; do
-  case $1 in
-    -n) quiet=yes; shift ;;
-    -p) prompt=$2; shift 2 ;;
-    -u) shift 2 ;;
-    -*) shift ;;
-    *) break ;;
-  esac
-done
-wanted={password}
-if [ -n "$wanted" ]; then
-  if [ -n "$quiet" ]; then echo "sudo: a password is required" >&2; exit 1; fi
-  printf %s "$prompt" >&2
-  given=
-  # One byte at a time: what comes after the line is the command's.
-  while byte=$(dd bs=1 count=1 2>/dev/null; echo .); byte=${{byte%.}}; [ -n "$byte" ] && [ "$byte" != "
-" ]; do given=$given$byte; done
-  if [ "$given" != "$wanted" ]; then
-    printf '\\nSorry, try again.\\n%s' "$prompt" >&2
-    exit 1
-  fi
-fi
-line=
-for word; do line="$line '$(printf %s "$word" | sed "s/'/'\\\\\\\\''/g")'"; done
-exec su root -s /bin/sh -c "$line"
-"""
+_SUDO = DATA["_SUDO"]
 
 # The clock of a namespace cannot be set: what is asked for the time says another one.
-_DATE = """\
-#!/bin/sh
-case $* in
-  +%s) echo $(($(/mnt/base/over/real-date +%s) + {ahead})) ;;
-  *) exec /mnt/base/over/real-date "$@" ;;
-esac
-"""
+_DATE = DATA["_DATE"]
 
 
 def _make_overlays(home: Path, kind: Kind) -> None:

@@ -17,17 +17,11 @@ from advisor.errors import InvalidInputError
 from advisor.host import Missing
 from advisor.snapshot.remote.capture import capture_host, decode_capture, open_capture
 from advisor.snapshot.remote.stream import Checksum, is_capture, read_stream
+from tests.cases import read_cases
 
-FILES = {
-    "files/./proc/sys/kernel/hostname": b"one\n",
-    "files/./etc/machine-id": b"0123456789abcdef0123456789abcdef\n",
-    "notes/names": b"d/etc\0f/run/udev/control\0p/etc/shadowed\0",
-    "notes/errors": b"cp: error reading './sys/x': Invalid argument\ncp: cannot stat './sys/y': No such device\n",
-    "commands/n1.argv": b"10\0ip\0-j\0-d\0addr\0show\0",
-    "commands/n1.rc": b"0\n",
-    "commands/n1.out": b"[]\n",
-    "commands/n2.argv": b"10\0lltconfig\0",
-}
+DATA = read_cases(__file__)
+
+FILES = DATA["FILES"]
 
 
 def packed(files: Mapping[str, bytes]) -> bytes:

@@ -14,7 +14,10 @@ from typing import Any
 
 import pytest
 
+from tests.cases import read_cases
 from tests.fleet.hosts import Hosts, Kind, why_not
+
+DATA = read_cases(__file__)
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "packaging/ansible"
@@ -84,18 +87,7 @@ def program(place: Path) -> dict[str, str]:
 
 
 # An advisor whose apply ends half way.
-HALF = """\
-#!/bin/sh
-case "$*" in
-  "apply "*--yes*) ;;
-  *) exec advisor "$@" ;;
-esac
-cat <<'END'
-{"error": {"code": 5, "kind": "not-restored", "message": "link:s0:mtu: no answer", "hint": "advisor status",
- "items": [{"what": "link:s0:mtu", "by_hand": "ip link set dev s0 mtu 1500"}]}}
-END
-exit 5
-"""
+HALF = DATA["HALF"]
 
 
 def can_run_there() -> bool:

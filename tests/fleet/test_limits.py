@@ -18,10 +18,13 @@ from advisor.limits.storage_use import Front, RemoteFilesystem
 from advisor.planner import read_for_scan_and_plans
 from advisor.snapshot.archive import capture_host, save_snapshot
 from tests import beegfs_server
+from tests.cases import read_cases
 from tests.cli.inside import call_inside
 from tests.limits.hosts import EBS, disk, facts, link, mounted
 from tests.limits.test_host_ceiling import article, near, of, stage
 from tests.schemas import judge
+
+DATA = read_cases(__file__)
 
 ROOT = Path(__file__).parents[2]
 
@@ -123,15 +126,7 @@ def test_a_host_that_cannot_be_read_is_named_and_the_others_are_added_up(capture
     assert document["cluster"]["read_mb_s"] == pytest.approx(24_842, abs=1)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ((), "give captures or an inventory"),
-        (("a", "--kept"), "--limit, --kept and --max-age"),
-        (("a", "--measured", "fast"), "field figure"),
-        (("a", "--volumes", "other=v.toml"), "v.toml"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), DATA["a_call_that_is_wrong_exits_2"])
 def test_a_call_that_is_wrong_exits_2(words: tuple[str, ...], message: str) -> None:
     done = run(*words)
     assert (done.returncode, done.stdout) == (2, "")

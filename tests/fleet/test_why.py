@@ -23,6 +23,7 @@ from advisor.snapshot.open import open_observed
 from advisor.snapshot.remote import wanted
 from advisor.snapshot.remote.capture import capture_script, read_moments
 from advisor.snapshot.spans import SPAN
+from tests.cases import read_cases
 from tests.cli.inside import call_inside
 from tests.diagnosis.cases import CASES
 from tests.diagnosis.moments import Machine, host_at, span_of
@@ -31,6 +32,8 @@ from tests.fleet.test_capture import SHELLS, shell
 from tests.fleet.test_capture_complete import Asked
 from tests.fleet.test_peers import machine
 from tests.schemas import judge
+
+DATA = read_cases(__file__)
 
 
 def run(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -87,15 +90,7 @@ def test_what_binds_a_host_is_listed_and_a_host_without_a_span_named(fleet: Path
     assert "bad" in done.stdout.partition("Without a span")[2]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ((), "give snapshots or an inventory"),
-        (("a", "--kept"), "--limit and --kept"),
-        (("a", "--seconds", "5"), "the span that was recorded counts"),
-        (("-i", "h,", "--seconds", "0"), "--seconds 0.0: expected 0.5 to 3600"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), DATA["a_call_that_is_wrong_exits_2"])
 def test_a_call_that_is_wrong_exits_2(words: tuple[str, ...], message: str) -> None:
     done = run(*words)
     assert (done.returncode, done.stdout) == (2, "")

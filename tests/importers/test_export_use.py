@@ -188,16 +188,7 @@ def exported(place: Path, *words: str | Path) -> subprocess.CompletedProcess[str
     return done
 
 
-@pytest.mark.parametrize(
-    ("form", "command"),
-    [
-        ("tuned", "cp -r {}/socket-buffers-8m /etc/tuned/"),
-        ("files", "cp -a {}/. /"),
-        ("ansible", "ansible-playbook -i INVENTORY {}/site.yml"),
-        ("shell", "sh {}/socket-buffers-8m.sh apply"),
-        ("cloud-init", "cloud-init schema --config-file {}/user-data.yaml"),
-    ],
-)
+@pytest.mark.parametrize(("form", "command"), DATA["commands_name_the_directory_and_the_files_are_told"])
 def test_commands_name_the_directory_and_the_files_are_told(form: str, command: str, tmp_path: Path) -> None:
     out = tmp_path / "made here"
     reported = exported(tmp_path, "--format", form, "-o", out).stderr

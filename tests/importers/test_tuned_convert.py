@@ -225,17 +225,7 @@ UDEV: Mapping[str, str | bytes] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("pattern", "names"),
-    [
-        ("^ID_NET_DRIVER=ixgbe$", ["eth0"]),
-        ("^ID_NET_DRIVER=", ["eth0", "eth1"]),
-        ("INTERFACE=eth1", ["eth1"]),
-        ("DEVPATH=/devices/pci0000:00/0000:00:03.0/", ["eth0"]),
-        ("SUBSYSTEM=net\\n.*TAGS=:systemd:", ["eth0", "eth1"]),
-        ("nothing", []),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "names"), DATA["devices_are_chosen_by_the_properties_of_udev"])
 @pytest.mark.parametrize("mode", ["faithful", "intent"])
 def test_devices_are_chosen_by_the_properties_of_udev(pattern: str, names: list[str], mode: Mode) -> None:
     body = f"[net]\ndynamic=0\ndevices_udev_regex={pattern}\nmtu=9000\n"

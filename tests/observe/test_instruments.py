@@ -14,19 +14,14 @@ from advisor.observe.network import parse_connections
 from advisor.observe.processes import HIDDEN_STORAGE, read_processes
 from advisor.observe.sample import Reading
 from advisor.observe.volumes import parse_allowances, parse_ebs_log, read_volumes
+from tests.cases import read_cases
 from tests.diagnosis.moments import ebs_log
 from tests.known import known
 
+DATA = read_cases(__file__)
+
 # iproute2 6.1 and, without a blank before the process column, 5.18.
-SS = """\
-Recv-Q Send-Q Local Address:Port Peer Address:Port Process
-0      1448   10.0.0.1:40000     10.0.0.2:5201
-\t cubic wscale:7,7 rto:204 rtt:1.5/0.75 mss:1448 pmtu:1500 cwnd:10 bytes_sent:900 bytes_retrans:5 bytes_acked:800 \
-segs_out:9 data_segs_out:8 send 77Mbps busy:3024ms rwnd_limited:1008ms(33.3%) sndbuf_limited:4ms(0.1%) \
-retrans:1/7 minrtt:0.5
-0      0      [::1]:22           [::1]:50000
-\t cubic rto:200 rtt:0.03/0.01
-"""
+SS = DATA["SS"]
 
 
 def test_connections_with_what_limited_them() -> None:

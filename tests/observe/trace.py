@@ -8,6 +8,9 @@ from typing import Final, NamedTuple
 
 from advisor.observe.requests import COMPLETE, EVENTS, INSERT, ISSUE
 from advisor.observe.trace_pages import PageLayout, make_layout
+from tests.cases import read_cases
+
+DATA = read_cases(__file__)
 
 HEADER: Final = """\
 \tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;
@@ -15,20 +18,7 @@ HEADER: Final = """\
 \tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;
 """
 # Linux 4.18: eight letters of the operation, no I/O priority.
-FORMAT: Final = """\
-ID: {number}
-format:
-\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
-\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;
-\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;
-\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
-
-\tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;
-\tfield:sector_t sector;\toffset:16;\tsize:8;\tsigned:0;
-\tfield:unsigned int nr_sector;\toffset:24;\tsize:4;\tsigned:0;
-\tfield:int error;\toffset:28;\tsize:4;\tsigned:1;
-\tfield:char rwbs[8];\toffset:32;\tsize:8;\tsigned:1;
-"""
+FORMAT: Final = DATA["FORMAT"]
 NAMES: Final = dict(enumerate(EVENTS, 100))
 NUMBERS: Final = {name: number for number, name in NAMES.items()}
 

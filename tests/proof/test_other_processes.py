@@ -15,20 +15,16 @@ import pytest
 from advisor.host import live_host, tree_host
 from advisor.proof.covariates import read_gate
 from advisor.proof.other_processes import ProcessSample, name_cpu_users, name_storage_users, sample_processes
+from tests.cases import read_cases
 from tests.waiting import until
 
 from .fakes import CALM, calm_tree
 
+DATA = read_cases(__file__)
+
 # Of one name together, so that on a busy machine, too, few others use more.
 BURN = "import os\nfor _ in range(2): os.fork()\nwhile True: pass"
-WRITE = """
-import os, sys, time
-with open(sys.argv[1], "wb", buffering=0) as file:
-    while True:
-        file.write(bytes(1 << 20))
-        os.ftruncate(file.fileno(), file.seek(0))
-        time.sleep(0.02)
-"""
+WRITE = DATA["WRITE"]
 
 
 @contextmanager

@@ -22,7 +22,10 @@ from advisor.proof import prometheus
 from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.own_command import CommandMetric, parse_metrics
 from advisor.proof.prometheus import read_query, split_source
+from tests.cases import read_cases
 from tests.known import known
+
+DATA = read_cases(__file__)
 
 
 class Server(ThreadingHTTPServer):
@@ -98,16 +101,7 @@ def fresh(value: str) -> Callable[[dict[str, str]], tuple[int, bytes]]:
 # -- what the user writes ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("http://localhost:9090:up", ("http://localhost:9090", "up")),
-        ("http://h:job:rate:sum", ("http://h", "job:rate:sum")),
-        ("https://h.example/prom/:sum(rate(x[$span]))", ("https://h.example/prom", "sum(rate(x[$span]))")),
-        ("http://[::1]:9090:up", ("http://[::1]:9090", "up")),
-        ('http://h:9090:x{a="("}', ("http://h:9090", 'x{a="("}')),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), DATA["a_source_is_a_url_and_a_query"])
 def test_a_source_is_a_url_and_a_query(text: str, expected: tuple[str, str]) -> None:
     assert split_source(text) == expected
 

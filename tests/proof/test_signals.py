@@ -14,37 +14,16 @@ import pytest
 
 from advisor.proof.archive import SavedBench, load_any, load_proof, reanalyse_proof
 from advisor.proof.interrupt import Stop, StoppedError, caught_signals
+from tests.cases import read_cases
 from tests.known import known
 from tests.waiting import PATIENCE_SECONDS
 
 from .fakes import FakeFio, calm_tree
 
-ROOT = Path(__file__).parents[2]
-SCRIPT = """
-import sys
-from pathlib import Path
-from advisor.errors import AdvisorError
-from advisor.host import tree_host
-from advisor.proof.bench import bench
-from advisor.proof.session import Settings, prove
-from advisor.proof.records import Claim, ProofSubject
-from advisor.proof.scratch import Keep, MIB
-from tests.proof.fakes import FakeFio, SpeedToggle
+DATA = read_cases(__file__)
 
-kind, bin, tree, disk, saved, megabytes = sys.argv[1:]
-fio, workload = FakeFio.existing(Path(bin)), "infoscale.4k-rand-r100"
-more = dict(runner=fio.runner, progress=lambda event: print(event.stage, event.pair, flush=True))
-settings = Settings(target=disk, mode="default", scratch_bytes=int(megabytes) * MIB, keep=Keep(0, 0.0),
-                    byte_budget=1 << 40, save_to=saved, hold_seconds=0.1)
-try:
-    if kind == "bench":
-        bench(tree_host(tree), (workload,), settings, **more)
-    else:
-        prove(tree_host(tree), ProofSubject("storage", (Claim(workload),)), SpeedToggle(fio, 1.3), settings, **more)
-except AdvisorError as error:
-    print("ended:", error.message, flush=True)
-    raise SystemExit(error.exit_code)
-"""
+ROOT = Path(__file__).parents[2]
+SCRIPT = DATA["SCRIPT"]
 # By name, not from the product: whatever ends a process by default and can be caught in good order.
 ENDING = (
     *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT),

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cases import cases
+from tests.cases import cases, read_cases
 from tests.tunables.form_shell import SHELLS
+
+DATA = read_cases(__file__)
 
 CASES = cases(__file__)
 
@@ -127,15 +129,7 @@ def test_what_somebody_else_set_up_is_left_alone(namespace: Namespace) -> None:
     namespace.out("tc qdisc del dev b0 root")
 
 
-IOCTL = """
-from advisor.host.ethtool import Ethtool
-Ethtool().set("a0", "channels", "rx", 3)
-Ethtool().set("a0", "features", "tx-tcp-segmentation", 0)
-try:
-    Ethtool().set("a0", "channels", "rx", 300)
-except OSError as error:
-    print(error.strerror)
-"""
+IOCTL = DATA["IOCTL"]
 
 
 def test_where_the_kernel_is_too_old_for_netlink_the_ioctl_does_the_same(namespace: Namespace) -> None:

@@ -10,8 +10,10 @@ import pytest
 from advisor.facts.settings.value import kernel_number, out_of_bounds, to_canonical
 from advisor.tunables import parse_tunable
 from advisor.tunables.sysctl import explain_commit_limit
-from tests.cases import cases
+from tests.cases import cases, read_cases
 from tests.trees import host_of, make_tree
+
+DATA = read_cases(__file__)
 
 CASES = cases(__file__)
 
@@ -84,17 +86,7 @@ def test_strict_accounting_needs_room_for_what_is_asked_for_already(
     assert words is None or words in str(found)
 
 
-@pytest.mark.parametrize(
-    ("live", "planned", "is_refused"),
-    [
-        ("0", {"memory": "2", "ratio": "95"}, False),
-        ("0", {"memory": "2", "ratio": "1"}, True),
-        ("0", {"memory": "2", "kbytes": "1048576"}, False),
-        ("0", {"ratio": "1"}, False),
-        ("2", {"ratio": "1"}, True),
-        ("2", {"memory": "1", "ratio": "1"}, False),
-    ],
-)
+@pytest.mark.parametrize(("live", "planned", "is_refused"), DATA["accounting_is_judged_with_all_that_is_planned_of_it"])
 def test_accounting_is_judged_with_all_that_is_planned_of_it(
     live: str, planned: dict[str, str], *, is_refused: bool, tmp_path: Path
 ) -> None:
