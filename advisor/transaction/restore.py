@@ -267,8 +267,7 @@ def restore_change(host: Host, plan: Plan, change: Change, *, force: bool, is_be
             shown = now.why if isinstance(now, Missing) else now
             return ItemOutcome(found.tunable, "failed", f"written, but reads {shown}", by_hand)
         return ItemOutcome(found.tunable, "restored", f"{or_empty(live)} → {or_empty(found.before)}")
-    return (
-        ItemOutcome(change.tunable, "failed", found.why)
-        if is_begun
-        else ItemOutcome(change.tunable, "already", _NOT_BEGUN)
-    )
+    if not is_begun:
+        return ItemOutcome(change.tunable, "already", _NOT_BEGUN)
+    # A value went with its link: no later rollback has anything left to do.
+    return ItemOutcome(change.tunable, "kept" if found.is_gone else "failed", found.why)

@@ -48,7 +48,7 @@ SERVICES = ("postgresql", "mysql", "redis", "nfs-server", "kafka", "ceph-osd", "
 """General profiles, planned together on one host that serves it all: they have no form of a value of their own."""
 ON_SERVICES = ("minio", "kvm-host", "web-server")
 """Those that are applied on top, as they want other values of the same."""
-OF_GUESTS = ("virtual-guest", "cloud-guest", "nfs-client")
+OF_GUESTS = ("virtual-guest", "cloud-guest", "cloud-volumes", "nfs-client")
 """What these set, ``ebs-volumes`` and the services set as well: they differ in the hosts that they are for."""
 SERVING = "services"
 FORM_SYSTEMS = ("small", "kernel", "storage", "queues")
