@@ -25,12 +25,13 @@ def make_tree(root: Path, files: Mapping[str, str | bytes], links: Mapping[str, 
     return root
 
 
-def make_command(directory: Path, name: str, script: str) -> None:
-    """An executable on a private search path; ``script`` is its sh body."""
+def make_command(directory: Path, name: str, script: str) -> str:
+    """The path of an executable on a private search path; ``script`` is its sh body."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / name
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
+    return str(path)
 
 
 def host_of(root: Path, commands: Path | None = None) -> Host:

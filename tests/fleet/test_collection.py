@@ -16,6 +16,7 @@ import pytest
 
 from tests.cases import read_cases
 from tests.fleet.hosts import Hosts, Kind, why_not
+from tests.fleet.test_role import recap
 
 DATA = read_cases(__file__)
 
@@ -120,13 +121,6 @@ def play(hosts: Hosts, installed: Path, tasks: Sequence[dict[str, Any]] | str, *
         more={"ANSIBLE_COLLECTIONS_PATH": str(installed), "ANSIBLE_NOCOLOR": "1"},
     )
     return done.stdout + done.stderr
-
-
-def recap(output: str) -> dict[str, tuple[int, int]]:
-    """Changed and failed (or unreachable) tasks of each host."""
-    lines = re.findall(r"^(\w+) +: ok=\d+ +changed=(\d+) +unreachable=(\d+) +failed=(\d+)", output, re.MULTILINE)
-    assert lines, output
-    return {name: (int(changed), int(unreachable) + int(failed)) for name, changed, unreachable, failed in lines}
 
 
 def profile(name: str | list[str], **arguments: Any) -> dict[str, Any]:

@@ -35,3 +35,9 @@ def disk() -> Iterator[Path]:
     place = Path(tempfile.mkdtemp(prefix="advisor-proof-test-", dir="/var/tmp"))
     yield place
     shutil.rmtree(place)
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ADVISOR_STATE_DIR", str(tmp_path / "state"))
+    return tmp_path / "state"

@@ -226,12 +226,6 @@ def test_a_series_is_no_proof_and_says_what_it_is(tmp_path: Path) -> None:
 # -- what is kept unasked ----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("ADVISOR_STATE_DIR", str(tmp_path / "state"))
-    return tmp_path / "state"
-
-
 def test_a_result_is_kept_for_its_owner_alone_and_says_where(state: Path) -> None:
     found, problem = preserve_result(PROOF, {0: "{}"}, save_to=None, keep_result=True)
     assert problem is None

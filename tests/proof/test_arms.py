@@ -32,7 +32,7 @@ from advisor.transaction.journal import Store
 from tests.each import for_each
 from tests.golden import assert_golden
 from tests.known import known
-from tests.trees import host_of, listing, make_tree
+from tests.trees import host_of, listing, make_command, make_tree
 
 from .fakes import FakeFio, calm_tree
 from .sessions import WORKLOAD, run
@@ -239,9 +239,7 @@ def test_a_profile_is_an_arm_that_really_is_active_while_it_is_measured(
     """The fake fio's speed follows the live value: half as fast again while rmem_max is large."""
     tree = tree_of(tmp_path)
     live, speed = tree / "proc/sys/net/core/rmem_max", fake_fio.directory / "speed"
-    follow = tmp_path / "follow"
-    follow.write_text(f"#!/bin/sh\nawk '{{ print ($1 > 300000) ? 1.5 : 1.0 }}' {live} > {speed}\n")
-    follow.chmod(0o755)
+    follow = make_command(tmp_path, "follow", f"awk '{{ print ($1 > 300000) ? 1.5 : 1.0 }}' {live} > {speed}")
     monkeypatch.setenv("PATH", f"{fake_fio.directory}:/usr/bin:/bin")
     before = listing(tree)
     found = prove_arms(
@@ -250,7 +248,7 @@ def test_a_profile_is_an_arm_that_really_is_active_while_it_is_measured(
         (WORKLOAD,),
         {},
         settings(disk, seconds=0.1),
-        Means(reconnect=str(follow), options=("--reconnect=x y",)),
+        Means(reconnect=follow, options=("--reconnect=x y",)),
         store=Store(str(tmp_path / "state")),
     )
     (effect,) = found.workloads

@@ -31,7 +31,7 @@ def settings(disk: Path, **changes: object) -> Settings:
     small = Settings(
         target=str(disk), mode="quick", scratch_bytes=MIB, keep=Keep(0, 0.0), seed=1, byte_budget=GIB, hold_seconds=0.1
     )
-    return msgspec.structs.replace(small, **{"hold_seconds": 0.1, **changes})
+    return msgspec.structs.replace(small, **changes)
 
 
 def measure(fake_fio: FakeFio, host: Host, disk: Path, *names: str, **changes: object) -> Bench:

@@ -30,6 +30,7 @@ from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.scratch import MIB
 from advisor.proof.workloads import WORKLOADS, Pattern, get_workload
 from tests.cases import read_cases
+from tests.trees import make_command
 
 from .fakes import FakeFio
 
@@ -176,9 +177,7 @@ def test_a_stop_that_came_before_starts_nothing_more(fake_fio: FakeFio) -> None:
 
 
 def test_fio_gets_a_session_of_its_own_and_a_clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "fio"
-    program.write_text('#!/bin/sh\nps -o sid= -p $$; echo "secret=$SECRET locale=$LC_ALL"; readlink /proc/self/fd/0\n')
-    program.chmod(0o755)
+    make_command(tmp_path, "fio", 'ps -o sid= -p $$; echo "secret=$SECRET locale=$LC_ALL"; readlink /proc/self/fd/0')
     monkeypatch.setenv("SECRET", "x")
     done = FioProcess(search_path=f"{tmp_path}:/usr/bin:/bin").run(["fio"], timeout=60, cwd="/", stop=Stop())
     session, environment, stdin = done.stdout.splitlines()
@@ -188,9 +187,7 @@ def test_fio_gets_a_session_of_its_own_and_a_clean_environment(tmp_path: Path, m
 
 
 def test_much_output_does_not_block(tmp_path: Path) -> None:
-    program = tmp_path / "fio"
-    program.write_text("#!/bin/sh\nhead -c 3000000 /dev/zero | tr '\\0' x; head -c 300000 /dev/zero >&2\n")
-    program.chmod(0o755)
+    make_command(tmp_path, "fio", "head -c 3000000 /dev/zero | tr '\\0' x; head -c 300000 /dev/zero >&2")
     done = FioProcess(search_path=f"{tmp_path}:/usr/bin:/bin").run(["fio"], timeout=60, cwd="/", stop=Stop())
     assert len(done.stdout) == 3_000_000
     assert not done.timed_out

@@ -44,6 +44,7 @@ from tests.cases import read_cases
 from tests.known import known
 from tests.report.pasted import lines_too_wide
 from tests.transaction.killing import in_child
+from tests.trees import make_command
 
 from .live_world import AFTER, BEFORE, NAME, World, noisy_law
 from .test_prometheus import Server
@@ -305,13 +306,6 @@ def decline(_plan: LivePlan) -> None:
     raise RefusedError("cancelled; nothing was changed")
 
 
-def script(where: Path, text: str) -> str:
-    path = where / "figure"
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return str(path)
-
-
 @pytest.fixture
 def asked_server() -> Iterator[Server]:
     made = Server()
@@ -366,8 +360,10 @@ def test_a_service_that_dies_hangs_or_restarts_ends_the_session(
     count = tmp_path / "count"
     count.write_text("0")
     # It answers at first: only once something is switched does it fail.
-    own = script(
-        tmp_path, f"n=$(($(cat {count}) + 1)); echo $n > {count}; [ $n -gt 12 ] && {{ {text}; exit; }}; echo 1$n"
+    own = make_command(
+        tmp_path,
+        "figure",
+        f"n=$(($(cat {count}) + 1)); echo $n > {count}; [ $n -gt 12 ] && {{ {text}; exit; }}; echo 1$n",
     )
     proof = world.prove(period_seconds=PERIOD, metrics=(f"p99={kind}:{own}:lower",), metric_timeout=patience)
     assert (proof.verdict, world.value) == ("invalid", BEFORE)

@@ -21,7 +21,7 @@ from tests.cli.inside import call_inside
 
 from .fakes import FakeFio, SpeedToggle
 from .sessions import figures, pair, session
-from .test_protocol import settings
+from .test_bench import settings
 
 TCP, UDP, STORAGE = "net.tcp-64k", "net.udp-8k", "infoscale.64k-seq-w100"
 

@@ -20,7 +20,8 @@ from advisor.proof.workloads import get_workload
 
 from .fakes import FakeFio, SpeedToggle
 from .sessions import WORKLOAD
-from .test_protocol import SUBJECT, settings
+from .test_bench import settings
+from .test_protocol import SUBJECT
 
 WRITE = "infoscale.4k-rand-w100"
 

@@ -19,13 +19,9 @@ from advisor.proof.command_runner import CommandProcess, RunFailedError
 from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.own_command import CommandMetric, CommandOutput, MetricError, parse_metrics, parse_path, read_figure
 from tests.known import known
+from tests.trees import make_command
 
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("ADVISOR_STATE_DIR", str(tmp_path / "state"))
-    return tmp_path / "state"
-
+pytestmark = pytest.mark.usefixtures("state")
 
 # -- what the user writes ----------------------------------------------------------------------------------------------
 
@@ -145,10 +141,7 @@ def test_an_expression_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPat
 
 
 def script(directory: Path, text: str) -> str:
-    path = directory / "own-benchmark"
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return str(path)
+    return make_command(directory, "own-benchmark", text)
 
 
 def own(command: str, *metrics: str, directory: Path, **others: object) -> CommandProcess:

@@ -17,22 +17,16 @@ from advisor.proof.archive import load_proof, reanalyse_proof
 from advisor.proof.fio import FioMissingError, FioProcess
 from advisor.proof.profile import ground_for_command
 from advisor.proof.records import Arm, Claim, Proof, ProofSubject, ToggleClass, command_subject
-from advisor.proof.scratch import GIB, MIB, Keep
+from advisor.proof.scratch import MIB, Keep
 from advisor.proof.session import ProgressEvent, Settings, plan_session, prove, self_test
 from advisor.proof.workloads import UnknownWorkloadError
 from tests.known import known
 
 from .fakes import CALM, FakeFio, SpeedToggle, calm_host
+from .test_bench import settings
 
 READ, WRITE = "infoscale.4k-rand-r100", "infoscale.4k-rand-w100"
 SUBJECT = ProofSubject("storage", (Claim(READ),))
-
-
-def settings(disk: Path, **changes: object) -> Settings:
-    small = Settings(
-        target=str(disk), mode="quick", scratch_bytes=MIB, keep=Keep(0, 0.0), seed=1, byte_budget=GIB, hold_seconds=0.1
-    )
-    return msgspec.structs.replace(small, **{"hold_seconds": 0.1, **changes})
 
 
 SHORT: dict[str, object] = {"budget_seconds": 16.5, "seconds": 0.1}

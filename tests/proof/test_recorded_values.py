@@ -18,7 +18,8 @@ from tests.trees import host_of, listing, make_tree
 
 from .fakes import FakeFio, calm_tree
 from .sessions import WORKLOAD
-from .test_protocol import SHORT, settings
+from .test_bench import settings
+from .test_protocol import SHORT
 
 SMALL = "212992"
 SOCKETS = {f"net.core.{name}": SMALL for name in ("rmem_max", "wmem_max", "rmem_default", "wmem_default", "optmem_max")}

@@ -33,10 +33,7 @@ sys.stdin.read()
 """
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("ADVISOR_STATE_DIR", str(tmp_path / "state"))
-    return tmp_path / "state"
+pytestmark = pytest.mark.usefixtures("state")
 
 
 def entries(state: Path) -> list[str]:
