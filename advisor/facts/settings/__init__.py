@@ -5,8 +5,8 @@ A new key is a section of tables/settings.ini, a new caution one of tables/cauti
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable, Iterator, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
 from advisor.facts.settings import sources
@@ -68,12 +68,15 @@ def _make_caution(name: str, parts: dict[str, Any]) -> Caution:
 
 def _make_setting(key: str, parts: dict[str, Any]) -> Setting:
     parts |= {name if name == "grows" else f"is_{name}": True for name in parts.pop("flags", "").split()}
-    cautions = tuple(one for one in CAUTIONS if any(named == key or fnmatchcase(named, key) for named in one.keys))
-    return Setting(key=key, cautions=cautions, derives=DERIVES.get(key), **parts)
+    # A key without a star is looked up: to match each against all takes a tenth of a scan.
+    about = {*fnmatch.filter(_WITH_CAUTION, key)} if "*" in key else {key} & _WITH_CAUTION
+    cautions = [one for one in CAUTIONS if not about.isdisjoint(one.keys)] if about else ()
+    return Setting(key=key, cautions=tuple(cautions), derives=DERIVES.get(key), **parts)
 
 
 CAUTIONS = tuple(_make_caution(*row) for row in _read_table("cautions.ini"))
 """In the order of documents."""
+_WITH_CAUTION = frozenset(key for one in CAUTIONS for key in one.keys)
 SETTINGS: Mapping[str, Setting] = {row[0]: _make_setting(*row) for row in _read_table("settings.ini")}
 """Every record by its key; a key with a star stands for each link."""
 KEYS = tuple(
