@@ -114,8 +114,10 @@ def keeper_of(link: Link, links: Mapping[str, Link]) -> Keeper | None:
 
 
 def _keeper_by_name(link: Link) -> Keeper | None:
+    # A card is no program's by its name; to compile all patterns for it takes a hundredth of a scan.
+    is_made = link.pci is None and link.name != "lo"
     for pattern, kinds, keeper in _KEEPERS:
-        if link.kind in kinds or (pattern and re.fullmatch(pattern, link.name, re.ASCII)):
+        if link.kind in kinds or (is_made and pattern and re.fullmatch(pattern, link.name, re.ASCII)):
             return keeper
     return None
 
