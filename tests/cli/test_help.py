@@ -54,7 +54,9 @@ def test_a_page_in_a_pipe_is_as_wide_as_the_terminal_of_the_caller() -> None:
     for columns in (72, 130):
         command = f"stty cols {columns}; {sys.executable} -m advisor --no-color scan --all | cat"
         controller, terminal = os.openpty()
-        with subprocess.Popen(["sh", "-c", command], stdin=terminal, stdout=subprocess.PIPE, stderr=terminal) as done:
+        # COLUMNS would count first.
+        call = ["env", "--unset=COLUMNS", "sh", "-c", command]
+        with subprocess.Popen(call, stdin=terminal, stdout=subprocess.PIPE, stderr=terminal) as done:
             page = done.communicate()[0].decode()
         os.close(controller)
         os.close(terminal)

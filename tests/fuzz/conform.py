@@ -22,6 +22,8 @@ def conforms(value: object, hint: Any) -> bool:
         return value is None
     if origin in (typing.Union, types.UnionType):
         return any(conforms(value, one) for one in inner)
+    if origin is typing.ClassVar:
+        return True
     if origin is typing.Annotated:
         return conforms(value, inner[0])
     if origin is typing.Literal:

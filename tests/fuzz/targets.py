@@ -33,6 +33,7 @@ import yaml
 import advisor
 from advisor.errors import AdvisorError, InvalidInputError, UsageError
 from advisor.facts.allowed import parse_allowed
+from advisor.facts.arcconf import parse_arcconf
 from advisor.facts.host_facts import Facts, scan
 from advisor.facts.ini_text import parse_settings
 from advisor.facts.sysctl_files import parse_sysctl_file
@@ -230,6 +231,7 @@ def _with_sum(block: bytes) -> bytes:
 
 BY_HAND: Final[tuple[Target, ...]] = (
     Target("parse_allowed", lambda text: [parse_allowed(text, "cpus"), parse_allowed(text, "mems")], str),
+    Target("parse_arcconf", lambda text: parse_arcconf("1", text), str),
     Target("parse_io_pairs", lambda text: [parse_io_pairs(text, {"rbytes": "read", "wiops": "written"})], str),
     Target("parse_io_table", lambda text: [parse_io_table(text, {"Read": "read", "Write": "written"})], str),
     Target("parse_settings", lambda text: [[*parse_settings(text, continued=one)] for one in (True, False)], str),
@@ -357,7 +359,6 @@ def samples(name: str) -> tuple[bytes, ...]:
 SOUGHT: Final = {
     "parse_assignments": "read_link_owner",
     "parse_distances": "read_numa",
-    "parse_limits": "abort",
     "parse_os_release": "read_identity",
     "parse_report": "read_version",
     "parse_settings": "networkd",
@@ -408,6 +409,11 @@ _ARCHIVES: Final = tuple(
 
 MORE: Final[Mapping[str, tuple[bytes, ...]]] = {
     "decode_pages": (trace.page_of([trace.Event(at, trace.ISSUE, at) for at in range(40)]),),
+    "parse_limits": (b"p99 > 20", b"rate < 1.5e3\np99>0"),
+    "parse_route_mtus": (
+        b"default via 192.0.2.1 dev eth0 mtu lock 1400 advmss 1360\n",
+        b"192.0.2.0/24 dev a mtu 9000\n",
+    ),
     "parse_fields": (trace.HEADER.encode(), trace.FORMAT.encode()),
     "parse_event_id": (trace.FORMAT.format(number=7).encode(),),
     "parse_muting": (
