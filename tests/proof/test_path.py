@@ -57,6 +57,7 @@ def session(where: Path) -> Proof:
     return prove_profile(live_host(), asked, {"links": "h0"}, settings, means, store=Store(str(where / "state")))
 
 
+@pytest.mark.thorough
 def test_jumbo_frames_are_measured_by_a_command_where_the_peer_carries_them(spaces: Spaces, tmp_path: Path) -> None:
     spaces.run("far", "ip link set f0 mtu 9000")
     proof, mtu = spaces.inside("here", lambda: (session(tmp_path), near_mtu()))
