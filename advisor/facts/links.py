@@ -211,7 +211,10 @@ def _read_link(host: Host, name: str, sources: Sources, stack: _Stack, unknown: 
         qdisc=bare.qdisc,
         port_of=_physical_function(host, device) if device else None,
         pci_id=_read_pci_id(host, pci.address) if pci else None,
-        route_mtus=_read_route_mtus(host, name) if bare.addresses and (bare.mtu or 0) > _ETHERNET_MTU else {},
+        # The loopback is above it, too, and two processes take a twentieth of a scan.
+        route_mtus=_read_route_mtus(host, name)
+        if name != "lo" and bare.addresses and (bare.mtu or 0) > _ETHERNET_MTU
+        else {},
     )
 
 
