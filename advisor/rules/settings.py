@@ -6,7 +6,6 @@ One predicate judges them all, and a finding names every place that has such a v
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from fnmatch import fnmatchcase
 from functools import partial
 
 import msgspec
@@ -115,10 +114,9 @@ def is_bad(caution: Caution, machine: Machine, key: str, value: str) -> bool:
     read = value_of(key, value)
     setting = find_setting(key)
     is_readable = bool(read.numbers) or (setting is not None and setting.holds == "words")
-    is_about = any(key == one or fnmatchcase(key, one) for one in caution.keys)
     if caution.is_of_gone and setting is not None and setting.until and not setting.is_gone(machine.kernel):
         return False
-    return is_about and is_readable and caution.is_bad(read, machine) and machine.is_such(caution.where)
+    return caution.covers(key) and is_readable and caution.is_bad(read, machine) and machine.is_such(caution.where)
 
 
 def _as_judged(caution: Caution, key: str, value: str, machine: Machine) -> Judged:
@@ -176,7 +174,7 @@ def _is_ours(facts: Facts, key: str, value: str) -> bool:
 def _carriers(facts: Facts, caution: Caution, machine: Machine) -> Iterator[tuple[str, Judged, SysctlSource | None]]:
     """What has a value that the caution is about: its text, what is said of it, and the line; None for the kernel."""
     seen = sorted({*facts.sysctl, *facts.sysctl_origin}) if any("*" in key for key in caution.keys) else caution.keys
-    keys = [key for key in seen if any(fnmatchcase(key, one) for one in caution.keys)]
+    keys = [key for key in seen if caution.covers(key)]
     for key in keys:
         for line in _bad_lines(facts, caution, machine, key):
             text = f"{line.path}:{line.line}: {line.key} = {' '.join(line.value.split())}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -105,6 +106,11 @@ class Caution(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is right for some and wrong for others, so that the owner decides."""
     is_of_gone: bool = False
     """Whether it is about a key that is gone, or kept without effect: on an older kernel the value counts."""
+
+    def covers(self, key: str) -> bool:
+        """Return whether it is about a key; a key of its own with a star stands for each link's."""
+        # A name without a star is never compiled as a pattern: all of them together take a thirtieth of a scan.
+        return any(key == own or ("*" in own and fnmatchcase(key, own)) for own in self.keys)
 
 
 class MemoryShare(NamedTuple):
