@@ -109,13 +109,13 @@ def _split_requests(facts: Facts) -> Iterator[tuple[Array, str, int, int]]:
     bottom up: where it is less than a chunk and need not be. md sends its chunks on, whatever its own queue says."""
     graph = BlockGraph(facts)
     queues = _queues(facts)
+    managers = {array.device: array.manager for array in facts.arrays}
     for array in facts.arrays:
         if array.level not in STRIPED or not array.chunk_bytes:
             continue
         below = sorted(
             graph.lowest(array.device) or array.disks, key=lambda name: (len(graph.lowest(name)), natural(name))
         )
-        managers = {one.device: one.manager for one in facts.arrays}
         fits = array.chunk_bytes // _KIB
         for name in (*below, array.device):
             largest, most = (leading_count(queues.get(name, {}).get(f"max_{kind}sectors_kb")) for kind in ("", "hw_"))
