@@ -8,7 +8,8 @@ from functools import cached_property
 
 import msgspec
 
-from advisor.facts.block_graph import BlockGraph, multipath_head, read_block_graph, service_ms
+from advisor.facts.block import multipath_head
+from advisor.facts.block_graph import BlockGraph, read_block_graph, service_ms
 from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host, Missing
 from advisor.observe.rates import (

@@ -12,7 +12,8 @@ from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent
 from advisor.diagnosis.groups import asks_group, device_of, limit_command, name_group, stalled_share
 from advisor.diagnosis.observation import DiskLoad, Observation
 from advisor.diagnosis.shared_devices import find_held_groups
-from advisor.facts.block_graph import is_flash, is_remote, medium_of, multipath_head
+from advisor.facts.block import multipath_head
+from advisor.facts.block_graph import is_flash, is_remote, medium_of
 from advisor.host.numbers import count_of
 from advisor.observe.cgroups import V1_IO_LIMITS
 
@@ -131,9 +132,8 @@ def _list_peers(seen: Observation) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield name, members
     models: dict[str, list[str]] = {}
     for disk in seen.facts.disks:
-        device = seen.stack.devices.get(disk.name)
         # Volumes of a provider bear one name, and each has its own grant.
-        is_drive = disk.kind not in ("virtio", "xen") and not (device and device.is_remote)
+        is_drive = disk.kind not in ("virtio", "xen") and not seen.stack.is_served(disk.name)
         if disk.model and is_drive and disk.name in seen.loads:
             models.setdefault(f"{disk.model}", []).append(disk.name)
     for model, names in models.items():
@@ -298,11 +298,10 @@ def _works_itself(seen: Observation, name: str) -> bool:
 def look_at(seen: Observation, name: str) -> tuple[str, ...]:
     """Commands that show what is wrong with a device: of its drive; of a mapping or an array itself; of a session with
     a server."""
-    device = seen.stack.devices.get(name)
     if seen.stack.members(name):
         own = next((text for head, text in _TOOLS.items() if name.startswith(head)), "cat /proc/mounts")
         return (f"lsblk -s /dev/{name}", own.format(name))
-    if is_remote(device, name) and not name.startswith("nvme"):
+    if is_remote(seen.stack, name) and not name.startswith("nvme"):
         over = next((disk.detail.get("transport") for disk in seen.facts.disks if disk.name == name), None)
         return (_SESSIONS.get(over or "", f"lsblk -S /dev/{name}"), f"journalctl -k --grep {name}")
     return (f"smartctl -a /dev/{name}", f"journalctl -k --grep {name}")

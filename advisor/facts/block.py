@@ -17,6 +17,7 @@ SECTOR_BYTES = 512  # sysfs counts in these, whatever the device's own block siz
 _NUMBERS = lazy_regex(r"([0-9]+)")
 # Disks that the kernel letters as it numbers others: sda … sdz, sdaa (sd_format_disk_name).
 _LETTERED = lazy_regex(r"(sd|vd|xvd|hd|dasd)([a-z]{1,4})(?![a-z])(.*)", re.DOTALL)
+_NVME_PATH = lazy_regex(r"(nvme[0-9]+)c[0-9]+(n[0-9]+)")
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:
@@ -27,6 +28,13 @@ def natural(name: str) -> tuple[tuple[int, str], ...]:
         return (-1, kind), (len(letters), letters), *natural(rest)
     parts = _NUMBERS.split(name)
     return tuple((int(part), "") if index % 2 else (-1, part) for index, part in enumerate(parts) if len(part) < 400)
+
+
+def multipath_head(path: str) -> str | None:
+    """The device that requests of a path of NVMe's own multipath come from: nvme0n1 of nvme0c1n1, the path by
+    controller 1 (nvme: nvme_mpath_set_disk_name). None for what is no such path."""
+    found = _NVME_PATH.fullmatch(path)
+    return f"{found[1]}{found[2]}" if found else None
 
 
 def clean(text: str) -> str:

@@ -37,7 +37,6 @@ _REMOTE_MODELS = lazy_regex(
 )
 """Disks that a hypervisor, a provider or an array serves, as they name themselves; local drives of an instance do
 not."""
-_NVME_PATH = lazy_regex(r"(nvme[0-9]+)c[0-9]+(n[0-9]+)")
 _MOST_SHARED = 256
 """Disks below a device that several segments of one volume lie on: beyond that, a capture's repeats would multiply."""
 _NO_MEDIUM = frozenset({"loop", "zram", "ram"})
@@ -61,8 +60,6 @@ class BlockDevice(msgspec.Struct, frozen=True):
     swap: bool = False
     file_devices: tuple[str, ...] = ()
     """Of a loop device what holds its file."""
-    is_remote: bool = False
-    """Whether a network or a hypervisor is between this host and the medium, whatever the kernel says about it."""
 
 
 class BlockNode(msgspec.Struct, frozen=True):
@@ -128,11 +125,7 @@ class BlockGraph:
         self._disks = {disk.name: disk for disk in facts.disks}
         self._layers = {layer.device: layer for layer in facts.encrypted if layer.below}
         self._facts = facts
-        found = dict(devices) if devices is not None else self._devices_of_facts()
-        for disk in facts.disks:
-            if disk.name in found and _is_served(disk):
-                found[disk.name] = msgspec.structs.replace(found[disk.name], is_remote=True)
-        self.devices: Mapping[str, BlockDevice] = found
+        self.devices: Mapping[str, BlockDevice] = devices if devices is not None else self._devices_of_facts()
 
     def _devices_of_facts(self) -> dict[str, BlockDevice]:
         rows = [
@@ -191,6 +184,15 @@ class BlockGraph:
     def disk(self, name: str) -> Disk | None:
         """The disk of that name; None for a partition, an array, or what is not among the facts."""
         return self._disks.get(name)
+
+    def is_served(self, name: str) -> bool:
+        """Whether a network or a hypervisor is between this host and a disk's medium, by its transport and model,
+        whatever the kernel says about it."""
+        disk = self._disks.get(name) if name in self.devices else None
+        if disk is None:
+            return False
+        words = f"{disk.detail.get('vendor', '')} {disk.model or ''}"
+        return disk.detail.get("transport") in _REMOTE_TRANSPORTS or bool(_REMOTE_MODELS.search(words))
 
     def array(self, name: str) -> Array | None:
         """The array of that name, or the one that this is a partition of."""
@@ -367,18 +369,6 @@ def read_block_graph(host: Host, facts: Facts) -> BlockGraph:
     return BlockGraph(facts, devices)
 
 
-def _is_served(disk: Disk) -> bool:
-    """Whether it is reached through a network or a hypervisor, by its transport and model."""
-    words = f"{disk.detail.get('vendor', '')} {disk.model or ''}"
-    return disk.detail.get("transport") in _REMOTE_TRANSPORTS or bool(_REMOTE_MODELS.search(words))
-
-
-def multipath_head(path: str) -> str | None:
-    """The device that requests of a path of NVMe's own multipath come from: nvme0n1 of nvme0c1n1."""
-    found = _NVME_PATH.fullmatch(path)
-    return f"{found[1]}{found[2]}" if found else None
-
-
 def service_ms(graph: BlockGraph, name: str, size_bytes: float) -> float:
     """What a healthy device of the kind takes for a request of a size, in ms, by the slowest medium below it.
 
@@ -386,11 +376,12 @@ def service_ms(graph: BlockGraph, name: str, size_bytes: float) -> float:
     over a network 2 ms and 100 MB/s, as of one whose medium is not known: generous figures, so that what exceeds them
     is a wait in a queue and not the medium's own time.
     """
-    return max(_own_service_ms(graph.devices.get(one), one, size_bytes) for one in graph.bottom(name))
+    return max(_own_service_ms(graph, one, size_bytes) for one in graph.bottom(name))
 
 
-def _own_service_ms(device: BlockDevice | None, name: str, size_bytes: float) -> float:
-    if is_remote(device, name):
+def _own_service_ms(graph: BlockGraph, name: str, size_bytes: float) -> float:
+    device = graph.devices.get(name)
+    if is_remote(graph, name):
         return 2.0 + size_bytes / 1e5
     if name.startswith(("nvme", "pmem")):
         return 0.2 + size_bytes / 1e6
@@ -399,9 +390,9 @@ def _own_service_ms(device: BlockDevice | None, name: str, size_bytes: float) ->
     return 12.0 + size_bytes / 1.5e5 if device.rotational else 0.5 + size_bytes / 4e5
 
 
-def is_remote(device: BlockDevice | None, name: str) -> bool:
+def is_remote(graph: BlockGraph, name: str) -> bool:
     """Whether what holds the bytes of a device is reached through a network or a hypervisor, by its name or model."""
-    return bool(re.match(_REMOTE, name)) or (device is not None and device.is_remote)
+    return bool(re.match(_REMOTE, name)) or graph.is_served(name)
 
 
 def medium_of(graph: BlockGraph, name: str) -> str:
@@ -411,14 +402,14 @@ def medium_of(graph: BlockGraph, name: str) -> str:
         device = graph.devices.get(one)
         rotates = "rotating" if device is not None and device.rotational else "flash"
         is_nvme = one.startswith(("nvme", "pmem"))
-        found.add("remote" if is_remote(device, one) else "nvme" if is_nvme else rotates)
+        found.add("remote" if is_remote(graph, one) else "nvme" if is_nvme else rotates)
     return " ".join(sorted(found))
 
 
 def is_flash(graph: BlockGraph, names: Iterable[str]) -> bool:
     """Whether none of the devices, nor what lies below them, is known to rotate."""
     return not any(
-        device.rotational and not is_remote(device, device.name)
+        device.rotational and not is_remote(graph, device.name)
         for name in names
         for one in (name, *graph.lowest(name))
         if (device := graph.devices.get(one)) is not None

@@ -13,7 +13,17 @@ from typing import TypeVar
 
 import msgspec
 
-from advisor.facts.block import BlockNames, clean, natural, partitions_of, read_count, read_queue, read_size, read_word
+from advisor.facts.block import (
+    BlockNames,
+    clean,
+    multipath_head,
+    natural,
+    partitions_of,
+    read_count,
+    read_queue,
+    read_size,
+    read_word,
+)
 from advisor.facts.file_devices import file_devices_of_loops
 from advisor.facts.filesystems import FileSystem, read_filesystems
 from advisor.facts.mounts import Mount, mountpoints, mounts_by_device, read_mounts
@@ -84,7 +94,6 @@ FABRIC_ATTRIBUTES = {
     name: f"device/{name}" for name in ("transport", "queue_count", "sqsize", "ctrl_loss_tmo", "fast_io_fail_tmo")
 }
 _TPGS = ("none", "implicit", "explicit", "implicit and explicit")
-_NVME_PATH = lazy_regex(r"(nvme\d+)c\d+(n\d+)", re.ASCII)
 
 
 class Disk(msgspec.Struct, frozen=True):
@@ -168,17 +177,15 @@ def read_disks(host: Host, unknown: Unknowns) -> tuple[Disk, ...]:
         unknown.note("disks.mountpoints", mounts)
         mounts = ()
     mounted = mounts_by_device(mounts, BlockNames(host))
-    # nvme0c1n2 is the path by controller 1 to nvme0n2 (nvme: nvme_mpath_set_disk_name).
     heads: dict[str, list[str]] = {}
     for name in sorted(listed, key=natural):
-        path = _NVME_PATH.fullmatch(name)
-        if path:
-            heads.setdefault(path[1] + path[2], []).append(name)
+        if head := multipath_head(name):
+            heads.setdefault(head, []).append(name)
     paths = {head: tuple(paths) for head, paths in heads.items()}
     for head in sorted(paths.keys() - set(listed), key=natural):
         unknown.note(f"disks.{head}", f"only its paths are there: {', '.join(paths[head])}")
     reader = _Reader(host, unknown, mounted, paths, file_devices_of_loops(host, mounts))
-    disks = (reader.disk(name) for name in listed if not _NVME_PATH.fullmatch(name))
+    disks = (reader.disk(name) for name in listed if multipath_head(name) is None)
     return tuple(sorted((disk for disk in disks if disk), key=lambda disk: natural(disk.name)))
 
 
