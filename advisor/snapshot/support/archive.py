@@ -39,9 +39,9 @@ def make_host(found: tuple[Kind, str], members: Members, budget: ReadBudget) -> 
     files = dict(contents)
     outputs: dict[str, bytes] = {}
     failed: dict[str, str] = {}
+    is_output = re.compile(f"(?:{kind.data})?{kind.outputs}" if kind.data else kind.outputs)
     for path, data in contents.items():
-        name = re.fullmatch(f"(?:{kind.data})?{kind.outputs}" if kind.data else kind.outputs, path)
-        if name:
+        if name := is_output.fullmatch(path):
             outputs[name[1]] = data
             files.pop(path, None)
     if kind.name == "supportconfig":
