@@ -349,7 +349,8 @@ def _open_file(file: IO[bytes], where: str, use: Callable[[tarball.Members, str]
     except (EOFError, ValueError) as error:
         raise InvalidInputError(
             f"{where}: not a snapshot archive: {error!s}",
-            hint="--snapshot takes what advisor snapshot -o FILE wrote, or what the script of --script printed",
+            hint="--snapshot takes what advisor snapshot -o FILE or the script of --script wrote, or a sosreport, "
+            "supportconfig, insights archive or VRTSexplorer",
         ) from error
     except _damage_errors() as error:
         raise InvalidInputError(f"{where}: damaged archive: {error}") from error
