@@ -77,15 +77,14 @@ def find_elsewhere(
     host: Host, identity: str, plan: Plan, origin: Origin, *, any_host: bool = False, command: str = "advisor rollback"
 ) -> Elsewhere | None:
     """Why a transaction is not of this machine, or not of the namespaces of this process; None where it is."""
-    machine = host.read("/etc/machine-id")
+    machine, here = host.read("/etc/machine-id"), origin_of(host)
     if not any_host:
         hint = f"{command} {identity} --any-host; where its values are to stay, set its records aside"
         if plan.machine_id is not None and not isinstance(machine, Missing) and machine != plan.machine_id:
             return Elsewhere(
                 f"was made on another machine (its machine-id is {plan.machine_id})", hint, is_machine=True
             )
-        here = origin_of(host).hardware
-        if origin.hardware is not None and here is not None and here != origin.hardware:
+        if origin.hardware is not None and here.hardware is not None and here.hardware != origin.hardware:
             why = f"was made on another machine with this machine-id (its product UUID is {origin.hardware})"
             return Elsewhere(why, hint, is_machine=True)
     if not host.is_live:
@@ -98,6 +97,6 @@ def find_elsewhere(
         if inode is None:
             why = f"was made in the {kind} namespace of the host, and this is another one"
             return Elsewhere(why, f"{first_words(kind)} {command} {identity}")
-        if origin.boot_id == origin_of(host).boot_id and (words := entering_words(kind, inode)) is not None:
+        if origin.boot_id == here.boot_id and (words := entering_words(kind, inode)) is not None:
             return Elsewhere(f"was made in another {kind} namespace ({inode})", f"{words} {command} {identity}")
     return None
