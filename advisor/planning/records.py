@@ -147,10 +147,11 @@ def refuse_warnings(found: Sequence[Foreseen], where: str = "") -> None:
 
 class Origin(msgspec.Struct, frozen=True):
     """What distinguishes the machine on which a transaction is made: ``hardware``, the UUID of the SMBIOS, which a copy
-    of its disks does not take along, and the boot. None is not known."""
+    of its disks does not take along, the boot, and the cookie of the network namespace. None is not known."""
 
     hardware: str | None = None
     boot_id: str | None = None
+    network: int | None = None
 
 
 NOWHERE = Origin()

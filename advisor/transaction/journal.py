@@ -79,7 +79,7 @@ BY_SCRIPT = "rolled back by its rollback script"
 
 class Begun(msgspec.Struct, frozen=True, tag="begun"):
     """The plan, before anything is done. ``time`` is in seconds since the epoch, ``forced`` whether ``--force`` passed
-    the warnings of the plan (`Plan.warnings`), ``hardware`` that of `Origin`."""
+    the warnings of the plan (`Plan.warnings`), ``hardware`` and ``network`` those of `Origin`."""
 
     plan: Plan
     boot_id: str | None
@@ -87,6 +87,7 @@ class Begun(msgspec.Struct, frozen=True, tag="begun"):
     version: str
     forced: bool = False
     hardware: str | None = None
+    network: int | None = None
 
 
 class Doing(msgspec.Struct, frozen=True, tag="doing"):
@@ -196,13 +197,14 @@ class Record(msgspec.Struct, frozen=True):
     forced: bool = False
     """Applied with ``--force`` in spite of the warnings of its plan."""
     hardware: str | None = None
+    network: int | None = None
     peers: int | None = None
     """How many peers answered over its links after the change; None where nobody was to be asked."""
 
     @property
     def origin(self) -> Origin:
-        """The machine and the boot that it was made on."""
-        return Origin(self.hardware, self.boot_id)
+        """The machine, the boot and the network namespace that it was made in."""
+        return Origin(self.hardware, self.boot_id, self.network)
 
     @property
     def fingerprint(self) -> str:
@@ -325,6 +327,7 @@ def replay_entries(identity: str, entries: tuple[Entry, ...]) -> Record | None:
         *(identity, begun.plan, STATE_AFTER["begun"], begun.time, None, begun.boot_id, (), {}, (), None),
         forced=begun.forced,
         hardware=begun.hardware,
+        network=begun.network,
     )
     for entry in entries[1:]:
         record = _apply_entry(record, entry)
@@ -723,7 +726,7 @@ class Store:
             if data is not None:
                 put_file(str(making / SCRIPT_DATA), data, mode=0o600, uid=0, gid=0)
                 self._put_script(making / "rollback.sh", self._transactions / f"{last:04d}" / "rollback.sh")
-            first = Begun(plan, origin.boot_id, time.time(), version, forced, origin.hardware)
+            first = Begun(plan, origin.boot_id, time.time(), version, forced, origin.hardware, origin.network)
             items = len(plan.changes) + len(plan.side_effects) + len(plan.files)
             reserve_space(making, needed_bytes(len(encode_entry(first)), len(data or b""), items))
             # Before the journal: one that says that it is being applied, and has no such file, is damaged.

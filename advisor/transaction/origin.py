@@ -9,7 +9,7 @@ import msgspec
 from advisor.errors import RefusedError
 from advisor.facts.container import read_container
 from advisor.host import Host, Missing
-from advisor.host.namespaces import entering_words, first_words
+from advisor.host.namespaces import entering_words, first_words, network_cookie
 from advisor.planning.records import Origin, Plan
 from advisor.tunables import namespace_of
 
@@ -30,11 +30,12 @@ class Elsewhere(msgspec.Struct, frozen=True):
 
 
 def origin_of(host: Host) -> Origin:
-    """What distinguishes this machine and boot."""
+    """What distinguishes this machine, this boot and, on a live one, the network namespace of this process."""
     hardware, boot_id = host.read(_HARDWARE), host.read("/proc/sys/kernel/random/boot_id")
     return Origin(
         None if isinstance(hardware, Missing) or not hardware else hardware.lower(),
         None if isinstance(boot_id, Missing) else boot_id,
+        network_cookie() if host.is_live else None,
     )
 
 
@@ -62,15 +63,28 @@ def items_in(plan: Plan, kind: str) -> Iterator[str]:
     return (name for name in names if namespace_of(name) == kind)
 
 
-def gone_kinds(host: Host, plan: Plan, boot_id: str | None) -> frozenset[str]:
+def gone_kinds(host: Host, plan: Plan, origin: Origin) -> frozenset[str]:
     """The kinds of namespaces of a plan that are there no more; what was set in them went with them."""
-    private, now = private_namespaces(host), origin_of(host).boot_id
+    private, here = private_namespaces(host), origin_of(host)
     return frozenset(
         kind
         for kind, inode in (plan.namespace or {}).items()
         # After a boot a namespace of the same number is another one.
-        if host.is_live and (boot_id != now or (private.get(kind) != inode and entering_words(kind, inode) is None))
+        if host.is_live
+        and (
+            origin.boot_id != here.boot_id
+            or (
+                not _is_here(kind, inode, private, origin, here) and entering_words(kind, inode, origin.network) is None
+            )
+        )
     )
+
+
+def _is_here(kind: str, inode: int | None, private: dict[str, int], origin: Origin, here: Origin) -> bool:
+    """Is this process in the namespace of that number, and is it still the same one?"""
+    if kind == "net" and inode is not None and None not in (origin.network, here.network):
+        return private.get(kind) == inode and origin.network == here.network
+    return private.get(kind) == inode
 
 
 def find_elsewhere(
@@ -92,11 +106,11 @@ def find_elsewhere(
     recorded, private = plan.namespace or {}, private_namespaces(host)
     for kind in KINDS:
         inode = recorded.get(kind)
-        if private.get(kind) == inode or not any(items_in(plan, kind)):
+        if _is_here(kind, inode, private, origin, here) or not any(items_in(plan, kind)):
             continue
         if inode is None:
             why = f"was made in the {kind} namespace of the host, and this is another one"
             return Elsewhere(why, f"{first_words(kind)} {command} {identity}")
-        if origin.boot_id == here.boot_id and (words := entering_words(kind, inode)) is not None:
+        if origin.boot_id == here.boot_id and (words := entering_words(kind, inode, origin.network)) is not None:
             return Elsewhere(f"was made in another {kind} namespace ({inode})", f"{words} {command} {identity}")
     return None

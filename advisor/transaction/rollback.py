@@ -115,7 +115,7 @@ def roll_back(
     records = tuple(one for one in surveyed if one.id not in unrecorded)
     _refuse_under_damaged(record, damaged)
     taken = plan_layer_rollback(host, record, records, force=force)
-    gone = gone_kinds(host, record.plan, record.boot_id)
+    gone = gone_kinds(host, record.plan, record.origin)
     remaining, went = _without_gone(taken.remaining, gone)
     own = msgspec.structs.replace(record, plan=remaining, side_effects_after=taken.side_effects.after)
     why = "interrupted" if record.is_unfinished else "asked for"

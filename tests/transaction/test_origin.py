@@ -13,6 +13,7 @@ from advisor.errors import RefusedError
 from advisor.host import live_host
 from advisor.host.namespaces import entering_words
 from advisor.host.writability import file_obstacle
+from advisor.transaction.journal import Store
 from tests.schemas import judge
 from tests.transaction.system import apply_locked, build, plan_of, roll_back_locked, store_of
 from tests.transaction.test_script import run_script
@@ -73,14 +74,44 @@ def test_values_that_went_with_their_namespace_are_not_written_elsewhere(two: Tw
     blue.advisor("apply", "aa", "--yes", "--confirm-within", "0")
     inode = os.stat(f"/run/netns/{blue.name}").st_ino
     subprocess.run(["ip", "netns", "delete", blue.name], check=True)
-    # Its watchdog ends a second after it was closed.
+    # Its watchdog ends a second after it was closed, and another namespace may have its number by then.
     until(lambda: entering_words("net", inode) is None)
     red.call("sysctl", "-qw", f"{TTL}=70")
     script = str(blue.store / "transactions/0001/rollback.sh")
-    done = red.call(*(script if word == "SCRIPT" else word for word in words))
+    called = [script if word == "SCRIPT" else word for word in words]
+    done = red.call(*called)
+    while done.returncode == 3 and words[0] == "sh":
+        until(lambda: entering_words("net", inode) is None)
+        done = red.call(*called)
     assert (done.returncode, "gone with its namespace" in done.said) == (0, True), done.said
     assert red.sysctl(TTL) == "70"
     assert red.standings() == {"0001": "rolled-back"}
+
+
+@NEEDS_ROOT
+def test_a_later_namespace_of_the_same_number_is_another_one(two: Two) -> None:
+    """The kernel gives the number of a namespace that went to the next one."""
+    blue, numbers = two.blue, set[int]()
+    blue.advisor("apply", "aa", "--yes", "--confirm-within", "0")
+    inode = os.stat(f"/run/netns/{blue.name}").st_ino
+    cookie = Store(str(blue.store)).survey_records()[0][0].origin.network
+    subprocess.run(["ip", "netns", "delete", blue.name], check=True)
+    until(lambda: entering_words("net", inode) is None)
+    made = list[str]()
+    try:
+        while inode not in numbers and len(made) < 20:
+            made.append(f"{blue.name}n{len(made)}")
+            subprocess.run(["ip", "netns", "add", made[-1]], check=True)
+            numbers.add(os.stat(f"/run/netns/{made[-1]}").st_ino)
+        if inode not in numbers:
+            pytest.skip("the kernel gave the number to nobody here")
+        assert entering_words("net", inode) == f"ip netns exec {made[-1]}"
+        assert entering_words("net", inode, cookie) is None
+        two.red.call("ip", "netns", "exec", made[-1], ADVISOR, "rollback")
+        assert two.red.standings() == {"0001": "rolled-back"}
+    finally:
+        for name in made:
+            subprocess.run(["ip", "netns", "delete", name], check=True)
 
 
 @NEEDS_ROOT
