@@ -54,7 +54,11 @@ def plain_script(
             "files": files,
             "values": [{"name": name, "words": words} for name, words in listed],
             "sides": bool(plan.side_effects),
-            "choices": any(name.startswith("value /") for name, _ in listed),
+            "choices": any(isinstance(one.probe, ReadFile) and one.probe.form == "selected" for one in items),
+            "others": any(
+                one.undo != (WriteFile(one.probe.path, one.before),) for one in items if isinstance(one.probe, ReadFile)
+            ),
+            "made": any(file["before"] is None and file["tail"] for file in files if file is not None),
             "reloads": [
                 " ".join(map(shell_quote, step.argv))
                 for step in dict.fromkeys(step for file in plan.files for step in file.reload)
@@ -90,7 +94,7 @@ def _value_words(one: Change | SideEffect, after: Mapping[str, str]) -> tuple[st
     if step.path != probe.path or step.value != one.before:
         words += [step.path, step.value]
     verb = "value" if isinstance(one, Change) else "side"
-    return f"{verb} {shell_quote(key if is_key else probe.path)}", " ".join(map(_quoted, words))
+    return f"{verb} {shell_quote(probe.path)}", " ".join(map(_quoted, words))
 
 
 def _quoted(text: str) -> str:
