@@ -18,6 +18,7 @@ from advisor.shell.rollback_script import coupled_changes
 from advisor.shell.templates import render_shell
 from advisor.tunables import namespace_of
 from advisor.tunables.preflight import SideEffect
+from advisor.tunables.sysctl_group import twin_of
 from advisor.tunables.udev import RULES as APPEARING
 
 _TEXT = lazy_regex(rb"[ -~\t\n]*")
@@ -93,7 +94,9 @@ def _value_words(one: Change | SideEffect, after: Mapping[str, str]) -> tuple[st
     words = [now, one.before]
     if step.path != probe.path or step.value != one.before:
         words += [step.path, step.value]
-    verb = "value" if isinstance(one, Change) else "side"
+    verb, twin = ("value", None) if isinstance(one, Change) else ("side", twin_of(key))
+    if twin:
+        words = [*[*words, "", ""][:4], f"/proc/sys/{twin.replace('.', '/')}"]
     return f"{verb} {shell_quote(probe.path)}", " ".join(map(_quoted, words))
 
 

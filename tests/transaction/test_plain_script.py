@@ -95,6 +95,23 @@ def test_what_somebody_changed_since_is_kept_unless_forced(stage: Stage, shell: 
     assert listing(stage.root) == stage.before
 
 
+def test_a_kept_value_is_not_zeroed_by_its_twin(tmp_path: Path) -> None:
+    """The kernel sets dirty_bytes to zero where dirty_ratio is written."""
+    host, values = build(tmp_path), tmp_path / "root/proc/sys/vm"
+    values.mkdir(exist_ok=True)
+    for name, value in (("dirty_bytes", "0"), ("dirty_ratio", "20")):
+        (values / name).write_text(f"{value}\n")
+    made = plan_of_values(host, {"sysctl:vm.dirty_bytes": "8388608"}, runtime_only=True)
+    assert [one.tunable for one in made.side_effects] == ["sysctl:vm.dirty_ratio"]
+    script = tmp_path / "undo.sh"
+    script.write_text(plain_script(made, {"sysctl:vm.dirty_ratio": "0"}, subject="it", fingerprint="f" * 64) or "")
+    (values / "dirty_bytes").write_text("777\n")
+    (values / "dirty_ratio").write_text("0\n")
+    assert run_script(script, tmp_path).returncode == 5
+    assert [(values / name).read_text() for name in ("dirty_bytes", "dirty_ratio")] == ["777\n", "0\n"]
+    assert subprocess.run([SHELLCHECK, "--shell=sh", script], check=False).returncode == 0
+
+
 def _alter(stage: Stage) -> None:
     stage.script.write_text(stage.script.read_text().replace(" 212992", " 212993", 1))
 
