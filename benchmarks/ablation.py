@@ -2,7 +2,7 @@
 
     python -m benchmarks.ablation [SESSIONS]      1,000 a row unless said; about ten minutes of CPU time
 
-Sessions as `advisor prove --ablate --quick` makes them (12 blocks), of 3 to 7 values, under several laws of load: the
+Sessions as `advisor prove-values --quick` makes them (12 blocks), of 3 to 7 values, under several laws of load: the
 design, the coins and the judgement are the tool's own, the figures of the runs are drawn. A false claim is any value
 of a session that is called although it does nothing. Prints Markdown tables; docs/proof.md holds one run.
 """

@@ -1,4 +1,4 @@
-"""How often `prove --live` errs, what it finds, whether its interval covers, and how soon harm is withdrawn.
+"""How often `prove-live` errs, what it finds, whether its interval covers, and how soon harm is withdrawn.
 
     python -m benchmarks.live [SESSIONS]      1,000 for each load and effect unless said; about 15 minutes of CPU time
 

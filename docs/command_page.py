@@ -36,7 +36,7 @@ MORE = {
     "rollback-script": "how-to/roll-back-with-nothing-installed.md",
     "apply-script": "apply-script.md",
     "profiles": "profiles/README.md",
-    "prove": "proof.md",
+    **dict.fromkeys(("prove", "prove-arms", "prove-values", "prove-live", "prove-replay"), "proof.md"),
     "tune": "how-to/search-for-a-gain.md",
     "bench": "proof.md",
     "compare": "proof.md",

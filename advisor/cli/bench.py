@@ -5,80 +5,56 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
 from advisor.cli.complete import measured_workloads
 from advisor.cli.measuring import (
-    WITH_COMMAND,
-    AsUser,
-    Budget,
-    ByteBudget,
-    CommandTimeout,
-    Directory,
-    Environment,
-    FileSize,
-    OwnBenchmark,
-    Places,
-    ResultPage,
-    Seconds,
-    SeriesMetrics,
-    Target,
-    TargetMemory,
+    OF_FIO,
+    Given,
+    Row,
     ask_when_busy,
+    call_with,
+    choose_own,
     exit_code,
     print_result,
-    refuse_given,
     repeated_options,
     say_where_kept,
-    variables_to_repeat,
+    takes,
 )
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
-from advisor.cli.scan import Json
 
 if TYPE_CHECKING:
     from advisor.proof.archive import Saved, SavedBench
     from advisor.proof.series import Bench
 
 
-def bench(
-    target: Target = None,
-    command: OwnBenchmark = None,
-    metrics: SeriesMetrics = None,
-    as_user: AsUser = None,
-    command_timeout: CommandTimeout = None,
-    directory: Directory = None,
-    environment: Environment = None,
-    workloads: Annotated[
-        list[str] | None,
-        Option(
-            "--workload",
-            metavar="NAME|FILE",
-            help="Measure this, a pattern such as 'infoscale.*', or a workload file; may be repeated. Default: a small "
-            "random mix, and reads.",
-            autocompletion=measured_workloads,
-        ),
-    ] = None,
-    budget: Budget = None,
-    quick: Annotated[bool, Option("--quick", help="Measure 8 rounds of 1 s runs instead of 24 of 2 s.")] = False,
-    deep: Annotated[bool, Option("--deep", help="Measure 48 rounds of 2 s runs.")] = False,
-    seed: Annotated[
-        int | None, Option("--seed", metavar="N", help="Order each round by this seed. Default: drawn.")
-    ] = None,
-    force: Annotated[bool, Option("--force", help="Do not ask on a busy host.")] = False,
-    byte_budget: ByteBudget = None,
-    threads: Annotated[
-        str | None,
-        Option("--threads", metavar="N,N|N..N", help="Run each workload with these numbers of threads: a sweep."),
-    ] = None,
-    seconds: Seconds = None,
-    size: FileSize = None,
-    target_memory: TargetMemory = None,
-    places: Places = None,
-    save: Annotated[
-        Path | None, Option("--save", metavar="FILE", help="Save every run here. Default: the state directory.")
-    ] = None,
-    as_json: Json = False,
-) -> int:
+@takes(
+    "--target --command",
+    Row(
+        "--metric",
+        "Read this from a run: regex:EXPR, json:.PATH, time, command:CMD, or prom:URL:QUERY; then :higher or :lower, "
+        "and :UNIT.",
+        list[str],
+        "[NAME=]KIND:EXPR",
+    ),
+    "--as-user --command-timeout --directory --env",
+    Row(
+        "--workload",
+        "Measure this, a pattern such as 'infoscale.*', or a workload file; may be repeated. Default: a small random "
+        "mix, and reads.",
+        list[str],
+        "NAME|FILE",
+        measured_workloads,
+    ),
+    "--budget",
+    Row("--quick", "Measure 8 rounds of 1 s runs instead of 24 of 2 s.", bool),
+    Row("--deep", "Measure 48 rounds of 2 s runs.", bool),
+    "--seed",
+    Row("--force", "Do not ask on a busy host.", bool),
+    Row("--threads", "Run each workload with these numbers of threads: a sweep.", str, "N,N|N..N"),
+    f"{OF_FIO} --save --json",
+)
+def bench(given: Given) -> int:
     """Measure this host with runs of fio or a command. Changes nothing.
 
     Exit code 0 for a series that can be relied on, 1 for one that cannot: contaminated, forced, too few rounds, or a
@@ -86,67 +62,16 @@ def bench(
     """
     from advisor.cli.progress import session_progress
     from advisor.operations.measure import choose_settings, choose_workloads, measure_series
-    from advisor.operations.prove import choose_command
     from advisor.proof.session_runner import InterruptedSessionError
 
-    own = choose_command(
-        command,
-        metrics or (),
-        user=as_user,
-        timeout=command_timeout,
-        directory=directory,
-        environment=environment or (),
-    )
-    if own is not None:
-        refuse_given(
-            {
-                "--target": target,
-                "--workload": workloads,
-                "--threads": threads,
-                "--seconds": seconds,
-                "--file-size": size,
-                "--place": places,
-                "--byte-budget": byte_budget,
-            },
-            *WITH_COMMAND,
-        )
-    chosen = choose_settings(
-        target=target,
-        quick=quick,
-        deep=deep,
-        budget=budget,
-        byte_budget=byte_budget,
-        seed=seed,
-        force=force,
-        save=save,
-        seconds=seconds,
-        size=size,
-        target_memory=target_memory,
-        places=places or (),
-        ask=ask_when_busy,
-    )
-    names = choose_workloads(workloads or (), threads)
-    options = repeated_options(
-        {
-            "--command": command,
-            "--metric": metrics,
-            "--as-user": as_user,
-            "--command-timeout": command_timeout,
-            "--directory": directory,
-            "--env": variables_to_repeat(environment or ()),
-            "--place": places,
-            "--budget": budget,
-            "--byte-budget": byte_budget,
-            "--seconds": seconds,
-            "--file-size": size,
-            "--target-memory": target_memory,
-            "--force": force,
-        }
-    )
+    own = choose_own(given)
+    chosen = call_with(choose_settings, given, ask=ask_when_busy)
+    names = choose_workloads(given["workload"] or (), given["threads"])
+    options = repeated_options(given)
 
     def print_series(found: Bench) -> None:
         say_where_kept(found)
-        print_result(found, as_json=as_json)
+        print_result(found, as_json=given["as_json"])
 
     try:
         with session_progress() as progress:
@@ -159,14 +84,14 @@ def bench(
     return exit_code(found)
 
 
-def compare(
-    first: Annotated[Path, Argument(metavar="A", help="A saved series (bench) or proof: the host before.")],
-    second: Annotated[
+@takes(
+    "--html --json",
+    first=Annotated[Path, Argument(metavar="A", help="A saved series (bench) or proof: the host before.")],
+    second=Annotated[
         Path | None, Argument(metavar="[B]", help="Another: the host after. Default: A is analysed again.")
-    ] = None,
-    html: ResultPage = None,
-    as_json: Json = False,
-) -> int:
+    ],
+)
+def compare(given: Given) -> int:
     """Compare two saved series, B with A. Of a proof, its arm A counts. Measures nothing.
 
     Exit code 0 where no workload is shown to be worse in B (which does not prove that none is), 1 where one is or
@@ -177,6 +102,7 @@ def compare(
     from advisor.errors import UsageError
     from advisor.operations.measure import compare_results, load_result
 
+    first, second, html, as_json = given["first"], given["second"], given["html"], given["as_json"]
     if html is not None:
         check_page(html, others=(first, second))
     if second is None:

@@ -123,6 +123,14 @@ _GONE = {
         ("observe --target", "observe --check", "observe --svg"),
         "advisor bench --workload FILE --target DIR runs the twin, and compares",
     ),
+    "prove --arms": "advisor prove-arms A B compares several profiles",
+    "prove --live": "advisor prove-live PROFILE measures under the traffic that is there",
+    "prove --replay": "advisor prove-replay FILE judges a saved proof again",
+    **dict.fromkeys(("prove --ablate", "prove --reduced-profile"), "advisor prove-values PROFILE"),
+    **dict.fromkeys(
+        ("prove --period", "prove --tau", "prove --abort-if", "prove --yes"), "advisor prove-live PROFILE takes it"
+    ),
+    "--target-memory": "--file-size SIZE names twice the larger memory",
     "--lang": "pages and messages are English",
     "--junit": "--json prints each result",
     "--raw-device": "--target DIR measures a file on a file system of the disk",

@@ -126,13 +126,13 @@ def measured_workloads(start: str) -> list[str]:
     return _names_matching([*list_workload_names(), *list_workload_patterns()], start)
 
 
-def proven_workloads(start: str, ctx: Any) -> list[str]:
-    """Workloads of ``prove`` that begin so; patterns of them with ``--arms`` only, as it takes them."""
+def proven_workloads(start: str) -> list[str]:
+    """Workloads of ``prove`` that begin so; patterns are for ``prove-arms``."""
     from advisor.operations.names import list_workload_names
 
     if "/" in start:
         return _paths_matching(start, ".json")
-    return measured_workloads(start) if _given_texts(ctx, "arms") else _names_matching(list_workload_names(), start)
+    return _names_matching(list_workload_names(), start)
 
 
 def declarable_workloads(start: str) -> list[str]:

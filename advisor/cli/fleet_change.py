@@ -215,7 +215,7 @@ def apply(
         prove_canary,
         command,
         metrics,
-        {"--quick": quick, "--force": force and prove_canary is not None, "--allow-link-flap": allow_link_flap},
+        {"quick": quick, "force": force and prove_canary is not None, "allow_link_flap": allow_link_flap},
         live=live,
     )
     meant = login(inventory, limit)
@@ -250,7 +250,8 @@ def _proof_options(
     from advisor.errors import UsageError
     from advisor.operations.prove import choose_command
 
-    words = repeated_options({**flags, "--command": command, "--metric": metrics})
+    given = {**flags, "command": command, "metric": metrics}
+    words = repeated_options(given, "--quick --force --allow-link-flap --command --metric")
     if directory is None:
         if words or live:
             option = words[0].partition("=")[0] if words else "--live"

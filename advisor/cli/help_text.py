@@ -11,7 +11,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("plan", "apply", "fix", "confirm", "status", "verify", "rollback", "rollback-script", "apply-script"),
         "profiles",
     ),
-    "Prove": ("prove", "tune", "bench", "compare", "observe"),
+    "Prove": (
+        *("prove", "prove-arms", "prove-values", "prove-live", "prove-replay", "tune", "bench", "compare", "observe"),
+    ),
     "Fleet": ("fleet",),
     "Programs": ("schema", "mcp", "approve"),
 }
@@ -165,11 +167,26 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         ("advisor profiles export sysctl:vm.swappiness=10 --format files", "sysctl.d"),
     ),
     "prove": (
-        ("advisor prove jumbo-frames --target /srv", "does it help there"),
+        ("advisor prove jumbo-frames --command ./load.sh --metric time", "your own work"),
+        ("advisor prove jumbo-frames --target /srv --keep-if-gain", "fio, and keep"),
         ("advisor prove block:sda:scheduler=none --target /srv", "one value"),
-        ("advisor prove --self-test --target /srv", "noise of this host"),
-        ("advisor prove jumbo-frames --command ./load.sh --metric time", "on your own work"),
-        ("advisor prove block:sda:scheduler=none --live", "under the traffic that is there"),
+        ("advisor prove --self-test --target /srv", "noise floor"),
+    ),
+    "prove-arms": (
+        ("advisor prove-arms jumbo-frames iscsi --command ./load.sh --metric time", "which"),
+        ("advisor prove-arms jumbo-frames --target /srv --workload 'infoscale.*'", "where"),
+    ),
+    "prove-values": (
+        ("advisor prove-values jumbo-frames --command ./load.sh --metric time", "which did it"),
+        ("advisor prove-values jumbo-frames --target /srv --reduced-profile own.toml", "as a profile"),
+    ),
+    "prove-live": (
+        ("advisor prove-live block:sda:scheduler=none --metric host:disk-wait", "one value"),
+        ("advisor prove-live sysctl:net.core.busy_poll=50 --metric p99=command:./p99.sh:lower", "by your own figure"),
+    ),
+    "prove-replay": (
+        ("advisor prove-replay proof.json.gz", "what follows from it"),
+        ("advisor prove-replay proof.json.gz --html proof.html", "as a page"),
     ),
     "tune": (
         ("advisor tune --candidates iris,iscsi --command ./x --metric time --budget 1h", "which helps"),

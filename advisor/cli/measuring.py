@@ -3,102 +3,132 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, get_args
 
 from typer import Option
 
+from advisor.cli.complete import profile_parameters
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.errors import UsageError
 
 if TYPE_CHECKING:
+    from advisor.proof.command_runner import CommandProcess
     from advisor.proof.obstacles import ProofCheck
     from advisor.proof.records import Proof
     from advisor.proof.series import Bench
 
-Budget = Annotated[
-    str | None,
-    Option("--budget", metavar="SECONDS|30m|2h", help="Stop within this time, in s without a unit. Default: no limit."),
-]
-ByteBudget = Annotated[
-    int | None,
-    Option(
-        "--byte-budget", metavar="MIB", min=1, help="Write at most this. Default: 8 GiB, or half of the free space."
-    ),
-]
-Target = Annotated[Path | None, Option("--target", metavar="DIR", help="Let fio make its scratch file here.")]
-ResultPage = Annotated[
-    Path | None, Option("--html", metavar="FILE", help="Write the result as a page with pictures, too.")
-]
-Seconds = Annotated[
-    float | None,
-    Option(
-        "--seconds",
-        metavar="SECONDS",
-        help="Run fio for this time, 0.1 to 600, past a throttle. Default: 2; 1 with --quick.",
-    ),
-]
-FileSize = Annotated[
-    str | None,
-    Option(
-        "--file-size", metavar="SIZE|Nx", help="Set the size of the scratch file: 64GiB, or 2x for twice the memory."
-    ),
-]
-TargetMemory = Annotated[
-    str | None,
-    Option("--target-memory", metavar="SIZE", help="Name the memory of the storage server; 2x counts the larger one."),
-]
-Places = Annotated[
-    list[str] | None,
-    Option("--place", metavar="SECTION=DIR", help="Place a section of the workload, such as wij=/wij."),
-]
-DeadTime = Annotated[
-    float | None,
-    Option(
-        "--dead-time",
-        metavar="SECONDS",
-        help="Hold each arm a fifth longer than this before a verdict: no effect begins later after a switch. Default: "
-        "30.",
-    ),
-]
-OwnBenchmark = Annotated[
-    str | None,
-    Option("--command", metavar="CMD", help="Run this in place of fio: a benchmark of your own. No shell is used."),
-]
-Metrics = Annotated[
-    list[str] | None,
-    Option(
-        "--metric",
-        metavar="[NAME=]KIND:EXPR",
-        help="Judge a run of --command by this: regex:EXPR, json:.PATH, time, command:CMD, or prom:URL:QUERY; with "
-        "--live by command:CMD, counter:CMD, prom:URL:QUERY or host:NAME; then :higher or :lower, and :UNIT. The "
-        "first judges, the others must not get worse.",
-    ),
-]
-SeriesMetrics = Annotated[
-    list[str] | None,
-    Option(
-        "--metric",
-        metavar="[NAME=]KIND:EXPR",
-        help="Read this from a run of --command: regex:EXPR, json:.PATH, time, command:CMD, or prom:URL:QUERY; then "
-        ":higher or :lower, and :UNIT.",
-    ),
-]
-AsUser = Annotated[
-    str | None, Option("--as-user", metavar="USER", help="Run --command as this user. Default: who runs advisor.")
-]
-CommandTimeout = Annotated[
-    float | None,
-    Option("--command-timeout", metavar="SECONDS", help="End a run of --command after this time. Default: 600."),
-]
-Directory = Annotated[
-    Path | None, Option("--directory", metavar="DIR", help="Run --command in this directory. Default: the present one.")
-]
-Environment = Annotated[
-    list[str] | None,
-    Option("--env", metavar="NAME[=VALUE]", help="Set this in the environment of --command; without a value, as here."),
-]
+Found = TypeVar("Found")
+
+
+class Row(NamedTuple):
+    """One option: its words, its metavar (of a flag none), what it takes and what it does."""
+
+    words: str
+    help: str
+    kind: Any = str
+    metavar: str | None = None
+    complete: Callable[..., Any] | None = None
+
+
+SHARED = {
+    row.words.split()[0]: row
+    for row in (
+        Row("--target", "Let fio make its scratch file here.", Path, "DIR"),
+        Row("--peer", "Ask this host whether the path carries the MTU.", str, "ADDR"),
+        Row("--command", "Run this benchmark instead of fio, with no shell.", str, "CMD"),
+        Row(
+            "--metric",
+            "Judge by regex:EXPR, json:.PATH, time, command:CMD or prom:URL:QUERY, then :higher or :lower, :UNIT. The "
+            "first judges, the others must not get worse.",
+            list[str],
+            "[NAME=]KIND:EXPR",
+        ),
+        Row("--as-user", "Run --command as this user. Default: yourself.", str, "USER"),
+        Row("--command-timeout", "End a run after this time. Default: 600.", float, "SECONDS"),
+        Row("--directory", "Run --command here. Default: this directory.", Path, "DIR"),
+        Row("--env", "Set this for --command; no value: as it is here.", list[str], "NAME[=VALUE]"),
+        Row("--set", "Set a parameter of the profile; may be repeated.", list[str], "K=V", profile_parameters),
+        Row("--budget", "Stop within this time. Default: no limit.", str, "SECONDS|30m|2h"),
+        Row("--quick", "Measure 8 pairs of 1 s: shows 20 % and more.", bool),
+        Row("--deep", "Measure 48 pairs: shows 5 % and more.", bool),
+        Row("--keep-if-gain", "Apply the profile if a gain is proven.", bool),
+        Row("--check", "Say what would be measured, and what prevents it.", bool),
+        Row("--reconnect", "Run this after each toggle, such as a remount.", str, "COMMAND"),
+        Row("--allow-link-flap", "Permit toggling what interrupts a link.", bool),
+        Row("--seed", "Order the runs by this seed. Default: drawn.", int, "N"),
+        Row("--force", "Do not ask; toggle the link of your ssh session.", bool),
+        Row("--byte-budget", "Write at most this: 8 GiB without.", int, "MIB"),
+        Row(
+            "--dead-time",
+            "Hold each arm a fifth longer than this before a verdict: no effect begins later. Default: 30.",
+            float,
+            "SECONDS",
+        ),
+        Row("--seconds", "Run fio for 0.1 to 600 s. Default: 2; --quick: 1.", float, "SECONDS"),
+        Row("--file-size", "Size the scratch file: 64GiB, or 2x the memory.", str, "SIZE|Nx"),
+        Row("--place", "Place a workload's section, such as wij=/wij.", list[str], "SECTION=DIR"),
+        Row("--save", "Save every run here, not in the state directory.", Path, "FILE"),
+        Row("--html", "Write the result as a page with pictures, too.", Path, "FILE"),
+        Row("--svg", "Write the changes as a picture, too.", Path, "FILE"),
+        Row("--yes -y", "Do not prompt.", bool),
+        Row("--json", "Print one JSON document.", bool),
+    )
+}
+"""Options of several commands, by their words."""
+_OWN_NAMES = {"set": "pairs", "json": "as_json"}
+Given = Mapping[str, Any]
+"""What a call gives, by the names of its options: ``file_size`` for ``--file-size``."""
+OF_COMMAND = "--metric --as-user --command-timeout --directory --env"
+OF_FIO = "--seconds --file-size --place --byte-budget"
+
+
+def takes(*rows: str | Row, **arguments: Any) -> Callable[[Callable[[Given], int]], Callable[..., int]]:
+    """Declare what a command takes: words of `SHARED`, rows of its own, and arguments as typer declares them.
+
+    The function is called with what was given, in place of a parameter for each.
+    """
+    found = [row for one in rows for row in ([one] if isinstance(one, Row) else map(SHARED.__getitem__, one.split()))]
+    parameters = [
+        Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+        for name, kind in arguments.items()
+        for default in (None if NoneType in get_args(get_args(kind)[0]) else Parameter.empty,)
+    ]
+    for row in found:
+        is_flag, words = row.kind is bool, row.words.split()
+        option = Option(*words, metavar=row.metavar, help=row.help, autocompletion=row.complete)
+        annotation: Any = Annotated[row.kind if is_flag else row.kind | None, option]
+        name = words[0].removeprefix("--").replace("-", "_")
+        default = False if is_flag else None
+        name = _OWN_NAMES.get(name, name)
+        parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default))
+
+    def declare(function: Callable[[Given], int]) -> Callable[..., int]:
+        def command(**given: Any) -> int:
+            return function(given)
+
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
+        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        command.__dict__["__signature__"] = Signature(parameters)
+        return command
+
+    return declare
+
+
+def call_with(function: Callable[..., Found], given: Given, **more: Any) -> Found:
+    """Call a function with what was given of its parameters."""
+    known = signature(function).parameters
+    own = {name: value for name, value in given.items() if name in known and value is not None}
+    return function(**own, **more)
+
+
+REPEATED = (
+    "--command --metric --abort-if --period --tau --as-user --command-timeout --directory --env --set --place --budget "
+    "--dead-time --byte-budget --seconds --file-size --reconnect --force"
+)
 
 
 def ask_when_busy(words: str) -> None:
@@ -110,10 +140,13 @@ def ask_when_busy(words: str) -> None:
         ask_user("Measure now?", has_dry_run=False)
 
 
-def repeated_options(given: Mapping[str, object]) -> tuple[str, ...]:
-    """The options of a call as words that repeat it: those that were given, flags without a value."""
+def repeated_options(given: Given, names: str = REPEATED) -> tuple[str, ...]:
+    """The options of a call as words that repeat it: those of ``names`` that were given, flags without a value."""
     words: list[str] = []
-    for name, value in given.items():
+    for name in names.split():
+        value = value_of(given, name)
+        if name == "--env":
+            value = variables_to_repeat(value or ())
         if isinstance(value, list | tuple):
             words += [f"{name}={one}" for one in value]
         elif value is True:
@@ -135,17 +168,25 @@ def variables_to_repeat(given: Sequence[str]) -> list[str]:
     ]
 
 
-def refuse_given(given: Mapping[str, object], why: str, hint: str | None = None) -> None:
-    """Raise UsageError for the first of these options that has a value."""
-    for name, value in given.items():
-        if value not in (None, False) and value != []:
-            raise UsageError(f"{name} {why}", hint=hint)
+def value_of(given: Given, option: str) -> Any:
+    """What was given for an option; None where nothing was."""
+    name = option.removeprefix("--").replace("-", "_")
+    return given.get(_OWN_NAMES.get(name, name))
 
 
-WITH_COMMAND = (
-    "and --command exclude each other: it is of fio's runs",
-    "the command has its own options; --directory is where it works",
-)
+def choose_own(given: Given) -> CommandProcess | None:
+    """Return the user's own benchmark, ready to run; None for none. Raises UsageError, also for an option of fio."""
+    from advisor.operations.prove import choose_command
+
+    own = call_with(choose_command, given)
+    if own is not None:
+        for option in ("--target", "--workload", "--threads", *OF_FIO.split()):
+            if value_of(given, option):
+                raise UsageError(
+                    f"{option} and --command exclude each other: it is of fio's runs",
+                    hint="the command has its own options; --directory is where it works",
+                )
+    return own
 
 
 def exit_code(result: Proof | Bench) -> int:

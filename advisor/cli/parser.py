@@ -29,7 +29,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "change": ("plan", "apply", "confirm", "status", "verify", "rollback", "rollback-script"),
     "fix": ("fix",),
     "apply_script": ("apply-script",),
-    "prove": ("prove",),
+    "prove": ("prove", "prove-arms", "prove-values", "prove-live", "prove-replay"),
     "tune": ("tune",),
     "bench": ("bench", "compare"),
     "probe": ("probe",),

@@ -22,7 +22,7 @@ from advisor.proof.records import Proof
 from advisor.proof.schedule import HOLD_FACTOR, HOLD_SECONDS
 from advisor.proof.series import Bench
 from advisor.proof.session_runner import ProgressEvent, Settings
-from advisor.proof.sizes import file_size, parse_size
+from advisor.proof.sizes import file_size as file_size_bytes
 from advisor.proof.workloads import expand_workloads
 
 _BUDGET_MAX_SECONDS = 7 * 86400
@@ -58,14 +58,13 @@ def choose_settings(
     force: bool = False,
     save: Path | None = None,
     seconds: float | None = None,
-    size: str | None = None,
-    target_memory: str | None = None,
-    places: Sequence[str] = (),
+    file_size: str | None = None,
+    place: Sequence[str] = (),
     keep_if_gain: bool = False,
     allow_link_flap: bool = False,
     self_test: bool = False,
     dead_time: float | None = None,
-    is_check: bool = False,
+    check: bool = False,
     ask: Callable[[str], None] = lambda _: None,
 ) -> Settings:
     """Return what a session is asked for; the arguments are what the options of their names take.
@@ -81,6 +80,8 @@ def choose_settings(
         budget = parse_budget(budget)
     if budget is not None and not 0 < budget <= _BUDGET_MAX_SECONDS:
         raise _budget_error(f"{budget:g}")
+    if byte_budget is not None and byte_budget < 1:
+        raise UsageError(f"--byte-budget {byte_budget}: expected 1 or more")
     if save is not None:
         check_place(save)
     if dead_time is not None and not 0 <= dead_time <= _DEAD_TIME_MAX_SECONDS:
@@ -91,8 +92,8 @@ def choose_settings(
         budget_seconds=budget,
         byte_budget=None if byte_budget is None else byte_budget << 20,
         seconds=seconds,
-        scratch_bytes=_file_bytes(size, target_memory),
-        places=_parse_places(places),
+        scratch_bytes=None if file_size is None else file_size_bytes(file_size, memory_bytes(live_host())),
+        places=_parse_places(place),
         seed=seed,
         force=force,
         save_to=str(save.absolute()) if save else None,
@@ -101,18 +102,9 @@ def choose_settings(
         allow_link_flap=allow_link_flap,
         self_test=self_test,
         hold_seconds=HOLD_SECONDS if dead_time is None else HOLD_FACTOR * dead_time,
-        is_check=is_check,
+        is_check=check,
         ask=ask,
     )
-
-
-def _file_bytes(size: str | None, target_memory: str | None) -> int | None:
-    if size is None:
-        if target_memory is not None:
-            raise UsageError("--target-memory belongs to --file-size Nx")
-        return None
-    other = None if target_memory is None else parse_size(target_memory, "--target-memory")
-    return file_size(size, memory_bytes(live_host()), other)
 
 
 def _parse_places(given: Sequence[str]) -> tuple[tuple[str, str], ...]:

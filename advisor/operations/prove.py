@@ -49,28 +49,28 @@ _COMMAND_SECONDS_MAX = 86400.0
 
 
 def choose_command(
-    command: str | None,
-    metrics: Sequence[str] = (),
+    command: str | None = None,
+    metric: Sequence[str] = (),
     *,
-    user: str | None = None,
-    timeout: float | None = None,
+    as_user: str | None = None,
+    command_timeout: float | None = None,
     directory: Path | None = None,
-    environment: Sequence[str] = (),
+    env: Sequence[str] = (),
 ) -> CommandProcess | None:
     """Return the user's own benchmark, ready to run; None for none. Runs nothing.
 
-    ``command`` is split as a shell does, and run without one. ``metrics`` are ``[NAME=]KIND:EXPRESSION`` with
-    ``:higher`` or ``:lower`` and a unit after it; the first judges, the others must not get worse. ``timeout`` is in
-    seconds (600), ``directory`` the working directory (the present one), ``environment`` holds ``NAME=VALUE``, or
+    ``command`` is split as a shell does, and run without one. Each ``metric`` is ``[NAME=]KIND:EXPRESSION`` with
+    ``:higher`` or ``:lower`` and a unit after it; the first judges, the others must not get worse. ``command_timeout``
+    is in seconds (600), ``directory`` the working directory (the present one), ``env`` holds ``NAME=VALUE``, or
     ``NAME`` for the value that it has here. Raises UsageError.
     """
     if command is None:
-        given = {"--metric": metrics, "--as-user": user, "--command-timeout": timeout, "--directory": directory}
-        for option, value in {**given, "--env": environment}.items():
+        given = {"--metric": metric, "--as-user": as_user, "--command-timeout": command_timeout}
+        for option, value in {**given, "--directory": directory, "--env": env}.items():
             if value:
                 raise UsageError(f"{option} belongs to --command")
         return None
-    if not metrics:
+    if not metric:
         raise UsageError(
             "--command needs --metric", hint="--metric time, or --metric 'regex:tps = ([0-9.]+):higher:tps'"
         )
@@ -80,14 +80,14 @@ def choose_command(
         raise UsageError(f"--command {command}: {error}") from None
     if not argv:
         raise UsageError("--command: expected a command, found nothing")
-    seconds = COMMAND_SECONDS if timeout is None else timeout
+    seconds = COMMAND_SECONDS if command_timeout is None else command_timeout
     if not 0 < seconds <= _COMMAND_SECONDS_MAX:
         raise UsageError(f"--command-timeout {seconds:g}: expected a number of seconds above 0, up to a day")
-    if user is not None:
-        check_user(user)
-    place = check_directory(directory, user) if directory is not None else Path().absolute()
-    values = dict(parse_variable(one) for one in environment)
-    own = OwnCommand(tuple(argv), parse_metrics(metrics), str(place), user, seconds, tuple(values))
+    if as_user is not None:
+        check_user(as_user)
+    place = check_directory(directory, as_user) if directory is not None else Path().absolute()
+    values = dict(parse_variable(one) for one in env)
+    own = OwnCommand(tuple(argv), parse_metrics(metric), str(place), as_user, seconds, tuple(values))
     return CommandProcess(own, values)
 
 
@@ -150,15 +150,15 @@ def measure_noise(settings: Settings, means: Means, workloads: Sequence[str] = (
 
 
 def prove_arms(
-    arms: str, workloads: Sequence[str], settings: Settings, means: Means, *, values: Mapping[str, str]
+    arms: Sequence[str], workloads: Sequence[str], settings: Settings, means: Means, *, values: Mapping[str, str]
 ) -> Proof:
-    """Measure several profiles (``none,P,Q``) in the same blocks, each against the host as it is.
+    """Measure several profiles in the same blocks, each against the host as it is.
 
     ``workloads`` are names and patterns, at least one but with a command. Changes the host and rolls it back.
     """
     names, loads = proofs.parse_arms(arms), expand_workloads(workloads)
     if not loads and means.command is None:
-        raise UsageError("--arms needs --workload NAME", hint="--workload 'infoscale.*' are the white paper's nine")
+        raise UsageError("prove-arms needs --workload NAME", hint="--workload 'infoscale.*' are the white paper's nine")
     need_root()
     return proofs.prove_arms(live_host(), names, loads, values, settings, means)
 
@@ -192,7 +192,7 @@ def write_reduced_profile(
     tunables = [one for name in dropped for one in ablation.units[name]]
     doubt = " (indicative only)" if found.verdict == "indicative" else ""
     why = (
-        f"Reduced by advisor prove --ablate {found.session.started[:10]}: without {', '.join(dropped)}, of which no"
+        f"Reduced by advisor prove-values {found.session.started[:10]}: without {', '.join(dropped)}, of which no"
         f" gain was seen on this host{doubt}. As a whole it is not proven: advisor prove FILE does that."
     )
     made = reduce_profile(

@@ -21,40 +21,38 @@ _METRIC_SECONDS_MAX = 60.0
 
 
 def choose_live(
-    metrics: Sequence[str] = (),
+    metric: Sequence[str] = (),
     *,
-    limits: Sequence[str] = (),
+    abort_if: Sequence[str] = (),
     period: float | None = None,
     tau: float | None = None,
-    user: str | None = None,
-    timeout: float | None = None,
+    as_user: str | None = None,
+    command_timeout: float | None = None,
     directory: Path | None = None,
-    environment: Sequence[str] = (),
+    env: Sequence[str] = (),
 ) -> LiveOptions:
     """Return how live traffic is to be measured. Runs nothing.
 
-    ``metrics`` are ``[NAME=]KIND:EXPRESSION`` of the kinds command, counter, prom and host; the first judges, the
-    others must not get worse. ``limits`` are such as ``p99 > 20``: beyond them the change is withdrawn. ``period``
-    (40), ``tau`` (measured) and ``timeout`` of a metric's command (10) are in seconds. Raises UsageError.
+    Each ``metric`` is ``[NAME=]KIND:EXPRESSION`` of the kinds command, counter, prom and host; the first judges, the
+    others must not get worse. ``abort_if`` are such as ``p99 > 20``: beyond them the change is withdrawn. ``period``
+    (40), ``tau`` (measured) and ``command_timeout`` of a metric's command (10) are in seconds. Raises UsageError.
     """
-    parse_metrics(metrics, LIVE_KINDS)
-    seconds = live.METRIC_SECONDS if timeout is None else timeout
+    parse_metrics(metric, LIVE_KINDS)
+    seconds = live.METRIC_SECONDS if command_timeout is None else command_timeout
     if not 0 < seconds <= _METRIC_SECONDS_MAX:
-        raise UsageError(
-            f"--command-timeout {seconds:g}: with --live expected seconds above 0, up to {_METRIC_SECONDS_MAX:g}"
-        )
-    if user is not None:
-        check_user(user)
-    place = check_directory(directory or Path("/"), user)
+        raise UsageError(f"--command-timeout {seconds:g}: expected seconds above 0, up to {_METRIC_SECONDS_MAX:g}")
+    if as_user is not None:
+        check_user(as_user)
+    place = check_directory(directory or Path("/"), as_user)
     return LiveOptions(
-        metrics=tuple(metrics),
-        limits=tuple(limits),
+        metrics=tuple(metric),
+        limits=tuple(abort_if),
         period_seconds=live.PERIOD_SECONDS if period is None else period,
         tau_seconds=tau,
         metric_timeout=seconds,
-        user=user,
+        user=as_user,
         directory=str(place),
-        environment=dict(parse_variable(one) for one in environment),
+        environment=dict(parse_variable(one) for one in env),
     )
 
 

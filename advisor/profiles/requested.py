@@ -320,7 +320,7 @@ def load_one(words: Sequence[str], *, only_trusted: bool = False) -> RequestedPr
     if len(found) != 1:
         raise UsageError(
             f"expected one profile, or values alone; found {', '.join(words)}",
-            hint="--arms none,P,Q compares several profiles",
+            hint="advisor prove-arms P Q compares several profiles",
         )
     return found[0]
 

@@ -35,7 +35,7 @@ def design_words(count: int) -> tuple[int, ...]:
     """The column of each of ``count`` values, as bits over the base columns. Raises UsageError for too many."""
     if count > MAX_UNITS:
         raise UsageError(
-            f"--ablate: {count} values; expected at most {MAX_UNITS}",
+            f"{count} values; expected at most {MAX_UNITS}",
             hint="a profile file of your own with some of them, or values by name",
         )
     if count <= 3:
@@ -97,8 +97,8 @@ def group_changes(
     if len(units) < 2:
         names = ", ".join(units) or ", ".join(one.tunable for one in left_out)
         raise RefusedError(
-            f"--ablate: expected two values or more that can be switched singly, found {names}",
-            hint="advisor prove without --ablate judges the whole",
+            f"expected two values or more that can be switched singly, found {names}",
+            hint="advisor prove PROFILE judges the whole",
         )
     # One that is a tunable alone has its name.
     named = {tunables[0] if len(tunables) == 1 else name: tuple(tunables) for name, tunables in units.items()}

@@ -1,4 +1,4 @@
-"""`prove --live`: a value is switched under the traffic that is there, and no load is made.
+"""`advisor prove-live`: a value is switched under the traffic that is there, and no load is made.
 
 Short pairs come first: they show large harm soon, whether the figure measures anything, and how long an effect takes
 to appear. Then pairs of periods in the order of a fair coin, each second checked against the user's limits and for
@@ -370,7 +370,7 @@ def require_switchable(plan: Plan, profile: Profile, period: float) -> None:
         if needed != "T0":
             raise RefusedError(
                 f"{change.tunable}: {_CLASS_REASONS[needed]}",
-                hint="--live takes values that act at once and interrupt nothing; prove the others with --target"
+                hint="prove-live takes values that act at once and interrupt nothing; prove the others with --target"
                 " or --command",
             )
         if is_slow(change.tunable):
@@ -411,7 +411,7 @@ def _choose_metrics(
         fitting = DISK_METRICS if own_disks else ("tcp-rtt",) if is_network else ()
         if not fitting:
             raise UsageError(
-                "--live needs --metric: nothing that the host counts fits these values",
+                "prove-live needs --metric: nothing that the host counts fits these values",
                 hint="--metric 'p99=command:CMD:lower:ms', or --metric host:NAME",
             )
         given = list(parse_metrics([f"host:{name}" for name in fitting], LIVE_KINDS))

@@ -291,19 +291,16 @@ def prove_values(
         return measure_arms(host, [arm], facts, claims, settings, means, kept, are_values=True)
 
 
-def parse_arms(text: str) -> tuple[str, ...]:
-    """``none,P,Q`` as names, ``none`` first whether it was named or not. Raises UsageError."""
-    names = [word.strip() for word in text.split(",")]
-    if "" in names:
-        raise UsageError(f"--arms {text}: expected profile names with commas between, found an empty name")
+def parse_arms(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of profiles, with ``none`` first whether it was named or not. Raises UsageError."""
     doubled = sorted(name for name, times in Counter(names).items() if times > 1)
     if doubled:
-        raise UsageError(f"--arms {text}: {doubled[0]} is named twice")
+        raise UsageError(f"{doubled[0]}: is named twice")
     found = (NONE, *(name for name in names if name != NONE))
     if len(found) < 2:
-        raise UsageError("--arms: expected at least one profile besides none", hint="advisor profiles lists them")
+        raise UsageError("expected at least one profile besides none", hint="advisor profiles lists them")
     if len(found) > MAX_ARMS:
-        raise UsageError(f"--arms: expected at most {MAX_ARMS} arms, found {len(found)}")
+        raise UsageError(f"expected at most {MAX_ARMS} arms, found {len(found)}")
     for name in found[1:]:
         load(name)
     return found

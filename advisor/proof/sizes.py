@@ -15,24 +15,20 @@ _TIMES_MEMORY = lazy_regex(r"([0-9]{1,2}(?:\.[0-9])?)x", re.ASCII)
 _COUNT = lazy_regex(r"[0-9]{1,6}", re.ASCII)
 
 
-def parse_size(text: str, option: str) -> int:
-    """``64GiB``, ``512M``, ``1048576`` as bytes; units are binary. Raises UsageError that names the option."""
-    match = _SIZE.fullmatch(text.strip())
-    if match is None or int(match[1]) == 0:
-        raise UsageError(f"{option} {text}: expected a size such as 512MiB or 64GiB")
-    return int(match[1]) * _UNITS[(match[2] or "").lower()]
-
-
-def file_size(text: str, memory_bytes: int | None, target_memory_bytes: int | None) -> int:
-    """The size of a scratch file in bytes, whole MiB: a size, or ``2x`` for that many times the larger memory of this
-    host and of the one that holds the storage, so that no cache holds the file. Raises UsageError."""
+def file_size(text: str, memory_bytes: int | None) -> int:
+    """The size of a scratch file in bytes, whole MiB: ``64GiB``, ``512M`` or ``1048576`` (units are binary), or ``2x``
+    for that many times this host's memory, so that no cache holds the file. Raises UsageError."""
     times = _TIMES_MEMORY.fullmatch(text.strip().lower())
     if times is None:
-        return -(-parse_size(text, "--file-size") // MIB) * MIB
-    memories = [one for one in (memory_bytes, target_memory_bytes) if one]
-    if not memories or float(times[1]) <= 0:
-        raise UsageError(f"--file-size {text}: the memory of this host is unknown", hint="--file-size 64GiB")
-    return -(-int(float(times[1]) * max(memories)) // MIB) * MIB
+        match = _SIZE.fullmatch(text.strip())
+        if match is None or int(match[1]) == 0:
+            raise UsageError(f"--file-size {text}: expected a size such as 512MiB or 64GiB")
+        wanted = int(match[1]) * _UNITS[(match[2] or "").lower()]
+    else:
+        wanted = int(float(times[1]) * (memory_bytes or 0))
+        if wanted <= 0:
+            raise UsageError(f"--file-size {text}: the memory of this host is unknown", hint="--file-size 64GiB")
+    return -(-wanted // MIB) * MIB
 
 
 def thread_counts(text: str) -> tuple[int, ...]:

@@ -494,12 +494,12 @@ def command_again(proof: Proof) -> str:
 
 def _words_of_command(proof: Proof) -> Iterable[str]:
     session = proof.session
-    yield from ("advisor", "prove")
     if session.ablation is not None:
-        yield from (*map(shell_quote, session.ablation.asked), "--ablate")
+        yield from ("advisor prove-values", *map(shell_quote, session.ablation.asked))
     elif not session.is_paired:
-        yield f"--arms={','.join(session.arms)}"
+        yield from ("advisor prove-arms", *map(shell_quote, session.arms[1:]))
     else:
+        yield "advisor prove" if session.live is None else "advisor prove-live"
         yield from ("--self-test",) if session.self_test else map(shell_quote, proof.words or (proof.profile,))
     yield from _repeated_options(proof)
     yield f"--seed={proof.seed}"
@@ -525,8 +525,6 @@ def _repeated_options(proof: Proof) -> Iterable[str]:
     for name in dict.fromkeys(claim.name for claim in proof.workloads):
         if name not in OWN_WORKLOADS:
             yield f"--workload={shell_quote(name)}"
-    if session.live is not None:
-        yield "--live"
     if session.schedule.mode != "default":
         yield f"--{session.schedule.mode}"
     if session.toggle_class == "T2":

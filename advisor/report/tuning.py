@@ -40,7 +40,7 @@ def tuned_text(found: Tuned, *, width: int, color: bool) -> str:
     if found.winner is not None and len(found.winner.values) > 1 and found.session.ablation is None:
         page.heading("To see which of its values has an effect")
         options = map(shell_quote, found.session.options)
-        page.command(" ".join(["advisor prove", *_words_of(found.winner), "--ablate", *options]))
+        page.command(" ".join(["advisor prove-values", *_words_of(found.winner), *options]))
     page.heading("To search again")
     page.command(" ".join(_words_again(found.session)))
     return page.text

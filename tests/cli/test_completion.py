@@ -108,7 +108,7 @@ def test_bash_offers_what_a_command_takes(state: dict[str, str], words: tuple[st
 def test_bash_offers_patterns_where_they_are_taken(state: dict[str, str], tmp_path: Path) -> None:
     # A glob would become this file's name.
     (tmp_path / "infoscale.txt").touch()
-    for words in (("bench",), ("prove", "--arms", "a,b")):
+    for words in (("bench",), ("prove-arms",)):
         offered = ask_bash(state, *words, "--workload", "infoscale.", where=tmp_path)
         assert r"infoscale.\*" in offered
         assert "infoscale.4k-rand-rw50" in offered

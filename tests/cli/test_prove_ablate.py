@@ -1,4 +1,4 @@
-"""``advisor prove --ablate``, and ``--arms`` with ``--command``: values of a namespace, a command with a known law."""
+"""``advisor prove-values``, and ``prove-arms`` with ``--command``: values of a namespace, a known law."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class OwnHost:
         common = ("--command", str(self.benchmark), *TPS, "--quick", "--dead-time", "0.1", "--seed", "4", "--json")
         inside = ["unshare", "--ipc", "--mount", "sh", "-c", INSIDE, "sh", str(self.place)]
         return subprocess.Popen(
-            [*inside, sys.executable, "-m", "advisor", "prove", *words, *common],
+            [*inside, sys.executable, "-m", "advisor", *words, *common],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -103,7 +103,7 @@ BEFORE = [str(before) for before, _ in VALUES.values()]
 def test_the_values_that_do_something_are_found_and_the_profile_is_reduced(disk: Path) -> None:
     host, reduced = OwnHost(disk / "host"), disk / "only-one.toml"
     drawn = ("--html", str(disk / "page.html"), "--svg", str(disk / "bars.svg"))
-    process = host.start(*WORDS, "--ablate", "--reduced-profile", str(reduced), *drawn)
+    process = host.start("prove-values", *WORDS, "--reduced-profile", str(reduced), *drawn)
     document, err, live = ended(process)
     assert process.returncode == 0, err
     assert live == BEFORE
@@ -128,7 +128,7 @@ def test_the_values_that_do_something_are_found_and_the_profile_is_reduced(disk:
     shown = " ".join(advisor("compare", str(kept), where=disk).stdout.split())
     assert "no effect larger than" in shown
     assert "advisor prove sysctl:kernel.msgmnb=30000 --quick" in shown
-    assert f"{' '.join(WORDS)} --ablate --quick --command={host.benchmark}" in shown
+    assert f"prove-values {' '.join(WORDS)} --quick --command={host.benchmark}" in shown
     page = advisor("compare", str(kept), "--html", str(disk / "again.html"), where=disk)
     assert page.returncode == 0, page.stderr
     assert (disk / "again.html").read_text() == (disk / "page.html").read_text()
@@ -139,7 +139,7 @@ def test_the_values_that_do_something_are_found_and_the_profile_is_reduced(disk:
 def test_a_killed_session_leaves_the_values_from_before(disk: Path) -> None:
     """SIGKILL while combinations are switched: the watchdog restores all of them."""
     host = OwnHost(disk / "host")
-    process = host.start(*WORDS, "--ablate")
+    process = host.start("prove-values", *WORDS)
     log = host.place / "log"
     until(lambda: log.exists() and len(log.read_text().split()) > 12, "the session did not begin")
     os.kill(int((host.place / "pid").read_text()), signal.SIGKILL)
@@ -179,7 +179,7 @@ def test_arms_are_judged_by_the_command(disk: Path) -> None:
     for name, tunable in (("more-queue", "kernel.msgmnb"), ("more-segments", "kernel.shmmni")):
         text = PROFILE.format(name=name, tunable=tunable, value=VALUES[tunable][1])
         (library / f"{name}.toml").write_text(text)
-    process = host.start("--arms", "none,more-queue,more-segments")
+    process = host.start("prove-arms", "more-queue", "more-segments")
     document, err, live = ended(process)
     assert process.returncode == 0, err
     assert live == BEFORE
@@ -189,4 +189,4 @@ def test_arms_are_judged_by_the_command(disk: Path) -> None:
     kept = next((host.state / "proofs").glob("*.json.gz"))
     shown = " ".join(advisor("compare", str(kept), where=disk).stdout.split())
     assert f"command {host.benchmark}" in shown
-    assert f"advisor prove --arms=none,more-queue,more-segments --quick --command={host.benchmark}" in shown
+    assert f"advisor prove-arms more-queue more-segments --quick --command={host.benchmark}" in shown

@@ -172,8 +172,8 @@ def test_several_arms(fake_fio: FakeFio, disk: Path, tmp_path: Path) -> None:
     place = tmp_path / "arms.gz"
     save_result(place, found, {})
     assert judge(with_fio("compare", place, "--json", state=tmp_path).stdout)["schema"] == "advisor.proof/1"
-    for words in (("--arms", "none"), ("--arms", "none,jumbo-frames", "jumbo-frames")):
-        error = judge(with_fio("prove", "--target", disk, *words, "--json", state=tmp_path, fio=fake_fio).stdout)
+    for words in (("none",), ("jumbo-frames", "jumbo-frames")):
+        error = judge(with_fio("prove-arms", "--target", disk, *words, "--json", state=tmp_path, fio=fake_fio).stdout)
         assert error["error"]["code"] == 2
 
 

@@ -311,7 +311,7 @@ def test_a_winner_that_is_not_to_be_reduced_is_confirmed_whole(disk: Path) -> No
     assert code == 0, err
     text = " ".join(out.split())
     assert "Which of the 2 values of two-queues did it was not examined." in text
-    assert f"{profile} --ablate" in text
+    assert f"prove-values {profile}" in text
     assert "--no-ablation" in text
 
 

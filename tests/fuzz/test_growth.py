@@ -26,7 +26,6 @@ KNOWN: Final = {
     "parse_saptune_note": Growing(b"[version]\n# ", b"NOTE=", b" CATEGORY=x VERSION=1 DATE=x"),
     "parse_gabtab": Growing(b"/sbin/", b"gabconfig ", b""),
     "parse_vxtunefs": Growing(b"a", b"\n", b"b"),
-    "parse_arms": Growing(b"", b"follow,", b"llow"),
     "parse_mdadm_detail": Growing(b"/dev/md0:\n", b"\n", b"x"),
     "parse_mdstat": Growing(b"md0 : active raid1 sda[0]\n 10 blocks\n", b" \n", b"x"),
     "parse_tuned_ini": Growing(b"profil", b"\t", b"es"),

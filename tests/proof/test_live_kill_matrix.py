@@ -158,9 +158,9 @@ def test_whichever_of_both_is_killed_the_other_restores_what_was_switched(
     said = os.open(errors, os.O_WRONLY)
     session = subprocess.Popen(
         [
-            *("ip", "netns", "exec", spaces.name("a"), sys.executable, "-m", "advisor", "prove"),
+            *("ip", "netns", "exec", spaces.name("a"), sys.executable, "-m", "advisor", "prove-live"),
             f"sysctl:{SETTING}={after}",
-            *("--live", "--quick", "--yes", "--seed", "1", "--metric", f"p99=command:{figure}:lower"),
+            *("--quick", "--yes", "--seed", "1", "--metric", f"p99=command:{figure}:lower"),
             *("--as-user", "root"),
         ],
         env={**os.environ, "ADVISOR_STATE_DIR": str(state)},

@@ -151,7 +151,7 @@ def own(command: str, *metrics: str, directory: Path, **others: object) -> Comma
 
 def test_a_run_with_its_figures_and_its_output(tmp_path: Path) -> None:
     path = script(tmp_path, 'echo "tps = $SPEED"; pwd >&2; sleep 0.2; echo "$LC_ALL"')
-    runner = own(path, "regex:tps = (.*)", "time", "command:echo 7", directory=tmp_path, environment=["SPEED=12.5"])
+    runner = own(path, "regex:tps = (.*)", "time", "command:echo 7", directory=tmp_path, env=["SPEED=12.5"])
     figures, record = runner.run_command(Stop())
     assert figures.measures["tps"] == 12.5
     assert figures.measures["metric-3"] == 7
@@ -210,7 +210,7 @@ def is_gone(pid: int) -> bool:
     "text", ["sleep 600 & echo $! > pid; sleep 600", "trap '' TERM; sleep 600 & echo $! > pid; wait"]
 )
 def test_a_command_that_hangs_is_killed_with_all_that_it_started(text: str, tmp_path: Path) -> None:
-    runner = own(script(tmp_path, text), directory=tmp_path, timeout=0.5)
+    runner = own(script(tmp_path, text), directory=tmp_path, command_timeout=0.5)
     with pytest.raises(RunFailedError, match=r"did not end within 0\.5 s and was killed"):
         runner.run_command(Stop())
     assert is_gone(int((tmp_path / "pid").read_text()))
@@ -257,7 +257,7 @@ def test_root_runs_what_others_can_change_only_as_them(open_path: Path) -> None:
     with pytest.raises(RefusedError, match="others than root can change") as caught:
         own(path, directory=open_path).run_command(Stop())
     assert caught.value.hint == "--as-user USER runs it as a user who may"
-    figures, _ = own(path, "regex:^[0-9]+", directory=open_path, user="nobody").run_command(Stop())
+    figures, _ = own(path, "regex:^[0-9]+", directory=open_path, as_user="nobody").run_command(Stop())
     assert figures.measures == {"metric-1": pwd.getpwnam("nobody").pw_uid}
 
 
@@ -269,8 +269,8 @@ def test_a_directory_that_the_user_cannot_enter_is_refused_before_anything_runs(
     message = f"--directory {inner}: user nobody cannot enter {closed}"
     closed.chmod(0o700)
     for call in (
-        lambda: own("true", directory=inner, user="nobody"),
-        lambda: choose_live(["host:disk-wait"], user="nobody", directory=inner),
+        lambda: own("true", directory=inner, as_user="nobody"),
+        lambda: choose_live(["host:disk-wait"], as_user="nobody", directory=inner),
     ):
         with pytest.raises(UsageError) as caught:
             call()
@@ -278,28 +278,28 @@ def test_a_directory_that_the_user_cannot_enter_is_refused_before_anything_runs(
         assert caught.value.hint == "name one that the user can enter, such as --directory /"
     # who runs advisor may enter it, and so may they when it is opened
     own("true", directory=inner)
-    own("true", directory=inner, user="root")
+    own("true", directory=inner, as_user="root")
     closed.chmod(0o711)
-    assert own("true", directory=inner, user="nobody").run_command(Stop())
+    assert own("true", directory=inner, as_user="nobody").run_command(Stop())
     inner.chmod(0o700)
     with pytest.raises(UsageError, match=f"user nobody cannot enter {inner}$"):
-        own("true", directory=inner, user="nobody")
+        own("true", directory=inner, as_user="nobody")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"command": None, "metrics": ["time"]}, "--metric belongs to --command"),
-        ({"command": None, "user": "root"}, "--as-user belongs to --command"),
+        ({"command": None, "metric": ["time"]}, "--metric belongs to --command"),
+        ({"command": None, "as_user": "root"}, "--as-user belongs to --command"),
         ({"command": "true"}, "--command needs --metric"),
-        ({"command": "'", "metrics": ["time"]}, "No closing quotation"),
-        ({"command": " ", "metrics": ["time"]}, "expected a command, found nothing"),
-        ({"command": "true", "metrics": ["time"], "timeout": 0.0}, "above 0, up to a day"),
-        ({"command": "true", "metrics": ["time"], "timeout": float("nan")}, "above 0, up to a day"),
-        ({"command": "true", "metrics": ["time"], "user": "no-such-user"}, "there is no such user"),
-        ({"command": "true", "metrics": ["time"], "directory": Path("/no/such")}, "there is no such directory"),
-        ({"command": "true", "metrics": ["time"], "environment": ["=1"]}, "expected NAME=VALUE or NAME"),
-        ({"command": "true", "metrics": ["time"], "environment": ["NOT_SET"]}, "the variable is not set here"),
+        ({"command": "'", "metric": ["time"]}, "No closing quotation"),
+        ({"command": " ", "metric": ["time"]}, "expected a command, found nothing"),
+        ({"command": "true", "metric": ["time"], "command_timeout": 0.0}, "above 0, up to a day"),
+        ({"command": "true", "metric": ["time"], "command_timeout": float("nan")}, "above 0, up to a day"),
+        ({"command": "true", "metric": ["time"], "as_user": "no-such-user"}, "there is no such user"),
+        ({"command": "true", "metric": ["time"], "directory": Path("/no/such")}, "there is no such directory"),
+        ({"command": "true", "metric": ["time"], "env": ["=1"]}, "expected NAME=VALUE or NAME"),
+        ({"command": "true", "metric": ["time"], "env": ["NOT_SET"]}, "the variable is not set here"),
     ],
 )
 def test_what_cannot_be_is_told_before_anything_runs(words: dict[str, object], message: str) -> None:

@@ -16,7 +16,7 @@ from advisor.proof import fio
 from advisor.proof.bench import bench, sweep_threads
 from advisor.proof.scratch import GIB, MIB
 from advisor.proof.series import Bench, WorkloadSeries, sweeps_of
-from advisor.proof.sizes import file_size, parse_size, thread_counts
+from advisor.proof.sizes import file_size, thread_counts
 from advisor.proof.workloads import UnknownWorkloadError, expand_workloads, get_workload
 from advisor.report.bench_tables import knee_words
 from advisor.report.proof_words import workload_title
@@ -101,27 +101,20 @@ def test_the_knee_is_the_fewest_threads_with_nearly_the_best(medians: tuple[floa
     [("1048576", MIB), ("512MiB", 512 * MIB), ("64g", 64 * GIB), ("2GB", 2 * GIB), ("1 ", MIB), ("1T", 1024 * GIB)],
 )
 def test_a_size_is_in_bytes_or_binary_units(text: str, size: int) -> None:
-    assert file_size(text, None, None) == size
+    assert file_size(text, None) == size
 
 
-@pytest.mark.parametrize(
-    ("text", "memory", "other", "size"),
-    [("2x", 24 * GIB, None, 48 * GIB), ("2x", 24 * GIB, 64 * GIB, 128 * GIB), ("1.5X", None, 8 * GIB, 12 * GIB)],
-)
-def test_a_file_of_twice_the_memory_counts_the_larger_one(
-    text: str, memory: int | None, other: int | None, size: int
-) -> None:
-    assert file_size(text, memory, other) == size
+@pytest.mark.parametrize(("text", "memory", "size"), [("2x", 24 * GIB, 48 * GIB), ("1.5X", 8 * GIB, 12 * GIB)])
+def test_a_file_of_twice_the_memory(text: str, memory: int, size: int) -> None:
+    assert file_size(text, memory) == size
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", "2y", "1.5GiB", "x2", "0x", "1e9", "٣"])
 def test_a_size_that_is_none_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError, match="--file-size"):
-        file_size(text, GIB, None)
+        file_size(text, GIB)
     with pytest.raises(UsageError, match="memory"):
-        file_size("2x", None, None)
-    with pytest.raises(UsageError, match="--target-memory"):
-        parse_size("many", "--target-memory")
+        file_size("2x", None)
 
 
 def test_a_file_that_is_too_small_for_the_threads_names_one_that_is_not(

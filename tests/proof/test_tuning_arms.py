@@ -185,7 +185,7 @@ def test_a_confirmed_winner_is_kept_as_a_transaction_of_its_own(
     benchmark = tmp_path / "law"
     benchmark.write_text(LAW.format(live=live))
     benchmark.chmod(0o755)
-    command = known(choose_command(str(benchmark), ["regex:rate: ([0-9]+)"], user=getpass.getuser()))
+    command = known(choose_command(str(benchmark), ["regex:rate: ([0-9]+)"], as_user=getpass.getuser()))
     named = name_candidates(["sysctl:vm.swappiness=10", "sysctl:vm.swappiness=20"], host)
     said: list[str] = []
     options = TuneOptions(budget_seconds=600, seed=1, keep_if_gain=True)
@@ -221,7 +221,7 @@ def test_a_confirmation_that_was_started_twice_is_indicative_and_not_kept(
     benchmark, store = tmp_path / "law", Store(str(state))
     benchmark.write_text(LAW.format(live=live) + STOP.format(live=live, state=state))
     benchmark.chmod(0o755)
-    command = known(choose_command(str(benchmark), ["regex:rate: ([0-9]+)"], user=getpass.getuser()))
+    command = known(choose_command(str(benchmark), ["regex:rate: ([0-9]+)"], as_user=getpass.getuser()))
     named = name_candidates(["sysctl:vm.swappiness=10", "sysctl:vm.swappiness=20"], host)
     options = TuneOptions(budget_seconds=600, seed=1, keep_if_gain=True)
     with pytest.raises(StoppedError, match="stopped by SIGTERM"):

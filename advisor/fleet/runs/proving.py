@@ -204,10 +204,11 @@ def _prove_on(
     options: Sequence[str],
     token: str,
 ) -> ProofDone:
-    words = " ".join(map(shell_quote, options))
+    words = " ".join(shell_quote(one) for one in options if one != "--live")
+    call = "prove-live" if "--live" in options else "prove"
     note = f"/run/advisor-proof.{token}"
     # In the background, so that whoever has to end it finds its number.
-    command = f"advisor prove {sent.words} {_setting_words(settings)} {words} --json &\n" + (
+    command = f"advisor {call} {sent.words} {_setting_words(settings)} {words} --json &\n" + (
         f'echo "$!" >{note}\nwait "$!"; code=$?\nrm -f {note}\nexit "$code"'
     )
     script = _script_with_profile(sent, command)
