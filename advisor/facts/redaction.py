@@ -20,7 +20,7 @@ _HOLDING_SECRETS = lazy_regex(
 )
 # What may be a script, a unit, a table of cron, or the configuration of a program that sets values.
 _OF_WRITERS = lazy_regex(
-    r"/(etc|var/spool/cron|usr/local|opt|root|srv|home|sbin|usr/sbin|run/systemd/netif/leases"
+    r"/(etc|var/spool/cron|usr/local|opt|root|srv|home|sbin|usr/sbin|usr/lib/NetworkManager|run/systemd/netif/leases"
     r"|var/lib/(kubelet|openvswitch|cloud|dhcp|dhclient))/.*"
 )
 _CERTAIN = (

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from advisor.facts.sysctl_files import dotted_key
+from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 
 Pair = tuple[str, str]
@@ -42,6 +43,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
 """Short and long names of ethtool(8) for the kernel's own."""
 _FILES: tuple[tuple[str, str], ...] = (
     (r"/sys/(?:block|class/block)/([^/]+)/queue/([^/]+)", r"block:\1:\2"),
+    (r"/sys/(?:block|class/block)/([^/]+)/device/timeout", r"block:\1:io_timeout"),
     (r"/sys/class/net/([^/]+)/mtu", r"link:\1:mtu"),
     (r"/sys/class/net/([^/]+)/tx_queue_len", r"link:\1:txqueuelen"),
     (r"/sys/block/([^/]+)/md/([^/]+)", r"md:\1:\2"),
@@ -77,6 +79,9 @@ def written_file(path: str, value: str) -> Iterator[Pair]:
     if path.startswith("/proc/sys/"):
         yield f"sysctl:{dotted_key(path.removeprefix('/proc/sys/'))}", value
     elif path.startswith("/sys/"):
+        if path.endswith("/device/timeout") and is_count(value):
+            # In seconds; the queue has the same number in milliseconds.
+            value = f"{value}000"
         forms = ((found, identity) for form, identity in _FILES if (found := re.fullmatch(form, path)))
         yield from ((found.expand(identity), value) for found, identity in itertools.islice(forms, 1))
 

@@ -3,7 +3,8 @@
 A program that sets the same everywhere is a section of tables/programs.ini. ``runs`` are units of which one runs,
 ``has`` paths of which one is there, ``needs`` paths that have to be there too, ``stops`` units that systemd may know as
 stopped, ``off`` a switch of Google's configuration, ``config`` a file that the conditions of ``sets`` are about; the
-last part of a path may be a pattern.
+last part of a path may be a pattern. ``on`` is a file with the pattern without which it does nothing, ``reads`` what a
+line of ``config`` sets, a pattern of the whole line and tunables made of its groups.
 
 Sources: moby, daemon/libnetwork/drivers/bridge (setup_ip_forwarding.go, setup_bridgenetfiltering.go); kubernetes,
 pkg/kubelet/cm/container_manager_linux.go (setupKernelTunables), cmd/kube-proxy (conntrack settings) and pkg/proxy
@@ -23,7 +24,8 @@ from functools import partial
 
 from advisor.facts.link_claim import is_stopped
 from advisor.facts.owners import is_switched_off, read_owners
-from advisor.facts.sysctl_files import is_pattern
+from advisor.facts.printable import printable
+from advisor.facts.sysctl_files import dotted_key, is_pattern
 from advisor.facts.writers.record import Place, Writer
 from advisor.host import Host
 from advisor.host.numbers import is_count
@@ -52,6 +54,8 @@ def _read_row(parts: Mapping[str, str], sets: Sequence[str], host: Host) -> Iter
     runs, has, needs, stops = (parts.get(name, "").split() for name in ("runs", "has", "needs", "stops"))
     is_there = is_running(host, *runs) or any(_has(host, path) for path in has)
     is_off = (stops and all(is_stopped(host, unit) for unit in stops)) or is_switched_off(host, parts.get("off", ""))
+    switch, _, is_on = parts.get("on", "").partition(" | ")
+    is_off = is_off or bool(switch and not re.search(is_on, host.read_or_empty(switch)))
     if not is_there or is_off or not all(_has(host, path) for path in needs):
         return
     text = host.read_or_empty(parts["config"]) if "config" in parts else ""
@@ -60,10 +64,23 @@ def _read_row(parts: Mapping[str, str], sets: Sequence[str], host: Host) -> Iter
         if not sign or (re.search(condition, text) is not None) is (sign == "if"):
             for tunable, equals, value in (word.partition("=") for word in words.split()):
                 yield Place(tunable, value if equals else None)
+    for pattern, tunables in (line.split(" | ") for line in parts.get("reads", "").splitlines()):
+        for number, line in enumerate(text.split("\n"), 1):
+            if found := re.fullmatch(pattern, line):
+                for tunable, equals, value in (word.partition("=") for word in tunables.split()):
+                    place = printable(found.expand(tunable))
+                    key = dotted_key(place.removeprefix("sysctl:"))
+                    yield Place(
+                        f"sysctl:{key}" if place.startswith("sysctl:") else place,
+                        found.expand(value) if equals else None,
+                        parts["config"],
+                        number,
+                    )
 
 
 def _make_row(name: str, pairs: Sequence[tuple[str, str]]) -> Writer:
-    parts, sets = dict(pairs), [text for key, text in pairs if key == "sets"]
+    sets, reads = ([text for key, text in pairs if key == name] for name in ("sets", "reads"))
+    parts = {**dict(pairs), "reads": "\n".join(reads)}
     return Writer(name, parts["acts"], partial(_read_row, parts, sets), parts["change"], is_program=True)
 
 
@@ -71,9 +88,17 @@ _TABLE = dict(read_sections("programs.ini"))
 PROGRAMS = tuple(_make_row(*row) for row in _TABLE.items())
 """The programs of tables/programs.ini."""
 _KNOWN = {
-    path: [text.split(" | ")[2] for key, text in pairs if key == "sets" and " | " in text]
+    path: [
+        *(text.split(" | ")[2] for key, text in pairs if key == "sets" and " | " in text),
+        *(f"(?m)^{text.split(' | ')[0]}$" for key, text in pairs if key == "reads"),
+    ]
     for pairs in _TABLE.values()
     if (path := dict(pairs).get("config"))
+} | {
+    path: [pattern]
+    for pairs in _TABLE.values()
+    for path, _, pattern in [dict(pairs).get("on", "").partition(" | ")]
+    if path
 }
 LEASES = ("/run/systemd/netif/leases", "/var/lib/dhcp", "/var/lib/dhclient")
 """Those of systemd-networkd, then those of dhclient."""
@@ -123,19 +148,36 @@ def read_irqbalance(host: Host) -> Iterator[Place]:
         yield from (Place(f"irq:{number}:affinity", None) for number in sorted(numbers.difference(owners.banned_irqs)))
 
 
+_WORDS: Mapping[str, str] = {
+    "transparent_hugepage": "thp:enabled",
+    "hugepages": "sysctl:vm.nr_hugepages",
+    "numa_balancing": "sysctl:kernel.numa_balancing",
+    "panic": "sysctl:kernel.panic",
+    "panic_on_warn": "sysctl:kernel.panic_on_warn",
+    "nmi_watchdog": "sysctl:kernel.nmi_watchdog",
+    "watchdog_thresh": "sysctl:kernel.watchdog_thresh",
+}
+"""Words of the kernel's command line that give a setting its first value (admin-guide/kernel-parameters)."""
+_SAYS: Mapping[str, str] = {"enable": "1", "disable": "0"}
+
+
 def read_command_line(host: Host) -> Iterator[Place]:
-    """Yield what the kernel's command line sets: sysctl.KEY=VALUE, and transparent huge pages."""
+    """Yield what the kernel's command line sets: sysctl.KEY=VALUE, and words for a setting."""
     for word in host.read_or_empty("/proc/cmdline").split():
         name, equals, value = word.partition("=")
         if equals and name.startswith("sysctl."):
-            yield Place(f"sysctl:{name.removeprefix('sysctl.')}", value, "/proc/cmdline", 1)
-        elif name == "transparent_hugepage":
-            yield Place("thp:enabled", value, "/proc/cmdline", 1)
+            yield Place(f"sysctl:{dotted_key(name.removeprefix('sysctl.'))}", value, "/proc/cmdline", 1)
+        elif equals and name in _WORDS:
+            yield Place(_WORDS[name], _SAYS.get(value, value), "/proc/cmdline", 1)
 
 
 def only_known_keys(path: str, text: str) -> str:
     """Return of a program's configuration what is read here, and nothing else: it may hold passwords."""
     if patterns := [_LEASE] if path.startswith(LEASES) else _KNOWN.get(path):
-        return "".join(f"{found[0]}\n" for pattern in patterns for found in re.finditer(pattern, text))
+        kept = [""] * (text.count("\n") + 1)
+        for found in (one for pattern in patterns for one in re.finditer(pattern, text)):
+            # A finding names the line of the file itself.
+            kept[text.count("\n", 0, found.start())] = found[0]
+        return "\n".join(kept)
     rows = {str(number): row for number, row in enumerate(ovs_ports(text))}
     return json.dumps({"Interface": rows}) if rows else ""

@@ -17,14 +17,19 @@ from advisor.host import Host
 from advisor.host.patterns import lazy_regex
 
 UNITS = "/etc/systemd/system"
+UNIT_PLACES = (UNITS, "/usr/local/lib/systemd/system")
+"""Where administrators keep units of their own."""
 CRON_FILES = ("/etc/crontab", "/etc/anacrontab")
 CRON_TABLES = ("/etc/cron.d", "/var/spool/cron", "/var/spool/cron/crontabs")
 CRON_SCRIPTS = tuple(f"/etc/cron.{often}" for often in ("hourly", "daily", "weekly", "monthly"))
 RC_LOCAL = ("/etc/rc.local", "/etc/rc.d/rc.local", "/etc/init.d/boot.local", "/etc/init.d/after.local")
+RC_SCRIPTS = "/etc/local.d"
+"""Those of OpenRC, as on Alpine and Gentoo (openrc, local)."""
 CLOUD_FILES = ("/etc/cloud/cloud.cfg", "/var/lib/cloud/instance/cloud-config.txt")
 CLOUD_SCRIPTS = "/var/lib/cloud/scripts/per-boot"
 HOOKS = (
     *("/etc/network/if-up.d", "/etc/network/if-pre-up.d", "/etc/NetworkManager/dispatcher.d"),
+    *("/etc/NetworkManager/dispatcher.d/pre-up.d", "/usr/lib/NetworkManager/dispatcher.d"),
     *("/etc/networkd-dispatcher/routable.d", "/etc/networkd-dispatcher/configured.d"),
 )
 HOOK_FILES = ("/sbin/ifup-local", "/usr/sbin/ifup-local")
@@ -42,7 +47,7 @@ _MOST_FILES = 64
 def read_rc_local(host: Host) -> Iterator[Place]:
     """Yield what rc.local sets."""
     seen: set[object] = set()
-    for path in RC_LOCAL:
+    for path in (*RC_LOCAL, *(f"{RC_SCRIPTS}/{one}" for one in host.names(RC_SCRIPTS) if one.endswith(".start"))):
         if host.exists(path) and (real := host.real(path)) not in seen:
             seen.add(real)
             yield from _of_script(host, path)
@@ -52,15 +57,18 @@ def read_units(host: Host) -> Iterator[Place]:
     """Yield what the commands of services that start at boot set, and the scripts of one's own that they run."""
     for directory in (f"{UNITS}/{name}" for name in host.names(UNITS) if name.endswith(".wants")):
         for name in host.names(directory):
-            template, at, instance = name.removesuffix(".service").partition("@")
-            path = f"{UNITS}/{template}{at}.service"
-            if not name.endswith(".service") or not host.exists(path) or name.startswith("advisor"):
+            unit, _, kind = name.rpartition(".")
+            template, at, instance = unit.partition("@")
+            if kind not in ("service", "timer") or name.startswith("advisor"):
                 continue
-            for number, line in enumerate(host.read_or_empty(path).splitlines(), 1):
-                if found := _EXEC.match(line):
-                    yield from _of_command(
-                        host, found[1].replace("%i", instance).replace("%I", instance), path, number, name
-                    )
+            path = f"{template}{at}.service"
+            more = [f"{path}.d/{one}" for one in host.names(f"{UNITS}/{path}.d") if "advisor" not in one]
+            files = [next((one for place in UNIT_PLACES if host.exists(one := f"{place}/{path}")), "")]
+            for file in (*files, *(f"{UNITS}/{one}" for one in more if one.endswith(".conf"))):
+                for number, line in enumerate(host.read_or_empty(file).splitlines() if file else (), 1):
+                    if found := _EXEC.match(line):
+                        command = found[1].replace("%i", instance).replace("%I", instance)
+                        yield from _of_command(host, command, file, number, f"{unit}.service")
 
 
 def read_cron(host: Host) -> Iterator[Place]:
@@ -158,7 +166,7 @@ def _loaded(host: Host, file: str, by: str | None) -> Iterable[Place]:
 
 
 def _is_script(path: str) -> bool:
-    places = (*HOOKS, *CRON_SCRIPTS, CLOUD_SCRIPTS)
+    places = (*HOOKS, *CRON_SCRIPTS, CLOUD_SCRIPTS, RC_SCRIPTS)
     return path in (*RC_LOCAL, *HOOK_FILES) or path.startswith(tuple(f"{place}/" for place in places))
 
 
@@ -173,7 +181,8 @@ def without_other_words(path: str, text: str) -> str | None:
         from advisor.facts.site_settings import only_settings
 
         return only_writes(text, only_settings(text) if path in RC_LOCAL else "")
-    if path.startswith(f"{UNITS}/") and path.endswith(".service"):
+    is_dropped = ".service.d/" in path and path.endswith(".conf") and "advisor" not in path
+    if path.startswith(tuple(f"{place}/" for place in UNIT_PLACES)) and (path.endswith(".service") or is_dropped):
         return "\n".join(map(_only_command, text.split("\n")))
     if path in CRON_FILES or path.startswith(tuple(f"{place}/" for place in CRON_TABLES)):
         return "\n".join(map(_only_job, text.split("\n")))

@@ -38,6 +38,8 @@ from advisor.facts.writers.scripts import (
     HOOK_FILES,
     HOOKS,
     RC_LOCAL,
+    RC_SCRIPTS,
+    UNIT_PLACES,
 )
 from advisor.facts.zfs import ZPOOL, ZPOOL_STATUS
 from advisor.tunables import all_kinds
@@ -266,8 +268,8 @@ CONFIGURATION: tuple[tuple[str, Names], ...] = (
     *((place, ("*.conf",)) for place in _words("/etc/tmpfiles.d /run/tmpfiles.d")),
     *((place, ("*.conf",)) for place in _words("/usr/local/lib/tmpfiles.d /usr/lib/tmpfiles.d")),
     *((place, ("*.conf",)) for place in MODULE_DIRECTORIES),
-    ("/etc/systemd/system", ("*.service",)),
-    *((place, ("*",)) for place in (*CRON_TABLES, *CRON_SCRIPTS, *HOOKS, *LEASES, CLOUD_SCRIPTS)),
+    *((place, ("*.service",)) for place in UNIT_PLACES),
+    *((place, ("*",)) for place in (*CRON_TABLES, *CRON_SCRIPTS, *HOOKS, *LEASES, CLOUD_SCRIPTS, RC_SCRIPTS)),
     (f"{CLOUD_FILES[0]}.d", ("*.cfg",)),
     ("/etc/udev/rules.d", ("*.rules",)),
     ("/run/udev/rules.d", ("*.rules",)),
@@ -288,7 +290,7 @@ CONFIGURATION: tuple[tuple[str, Names], ...] = (
     *((f"{place}/*.network.d", ("*.conf",)) for place in _NETWORKD),
     ("/run/systemd/netif/links", ("*",)),
     ("/etc/network/interfaces.d", ("*",)),
-    ("/etc/systemd/system/*.service.d", ("50-advisor*.conf",)),
+    ("/etc/systemd/system/*.service.d", ("*.conf",)),
     ("/etc/oci-utils.conf.d", ("*",)),
     ("/etc/beegfs", ("*.conf", "*[iI]nterfaces*", "*[fF]ile*")),
     ("/etc/beegfs/*.d", ("*.conf", "*[iI]nterfaces*", "*[fF]ile*")),
