@@ -43,7 +43,7 @@ def read_owners(host: Host) -> Owners:
             name for name, sign, unit in _MANAGERS if host.exists(sign) and not (unit and is_stopped(host, unit))
         ),
         saptune_notes=applied_notes(host),
-        power_profiles_daemon=_is_running(host, "power-profiles-daemon.service"),
+        power_profiles_daemon=is_running(host, "power-profiles-daemon.service"),
         cloud_multiqueue=host.exists("/usr/bin/google_set_multiqueue") and not is_switched_off(host, "set_multiqueue"),
         banned_irqs=tuple(sorted({irq for place in IRQBALANCE_OPTIONS for irq in _read_banned(host, place)})),
         agents=tuple(name for name, sign, unit in _AGENTS if host.exists(sign) and not is_stopped(host, unit)),
@@ -97,9 +97,12 @@ _AGENTS = (
 )
 
 
-def _is_running(host: Host, unit: str) -> bool:
-    return host.exists(f"/sys/fs/cgroup/system.slice/{unit}") or host.exists(
-        f"/sys/fs/cgroup/systemd/system.slice/{unit}"
+def is_running(host: Host, *units: str) -> bool:
+    """Return whether one of the units has a control group or a run that systemd knows of."""
+    groups = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
+    runs = (host.readlink(f"/run/systemd/units/invocation:{unit}") for unit in units)
+    return any(host.exists(f"{place}/{unit}") for place in groups for unit in units) or any(
+        isinstance(one, str) for one in runs
     )
 
 

@@ -14,11 +14,10 @@ from functools import partial
 
 from advisor.facts.ini_text import parse_settings
 from advisor.facts.link_claim import is_stopped
-from advisor.facts.owners import GOOGLE_CONFIG, OFF, SETTING, is_switched_off
+from advisor.facts.owners import GOOGLE_CONFIG, OFF, is_switched_off
 from advisor.facts.writers.record import Place, Writer
-from advisor.host import Host, Missing, is_count
+from advisor.host import Host, Missing
 
-WAAGENT = "/etc/waagent.conf"
 _EC2_NETWORK = "/usr/lib/systemd/network/80-ec2.network"
 _OCI_CONFIG = "/etc/oci-utils.conf.d"
 _RDMA_AGENTS = ("/run/oci-hpc/oci-rdma-authentication.json", "/opt/oci-hpc/oci-cn-auth")
@@ -26,13 +25,6 @@ _LOCAL_SSD = ("scheduler", "add_random", "nr_requests", "rotational", "rq_affini
 _NO_TIMEOUT = 2147483640
 """From this number on a request is never given up: the kernel turns it into its longest time."""
 _NET = "/sys/class/net"
-
-
-def _azure_agent(host: Host) -> Iterator[Place]:
-    """It writes /sys/block/sd*/device/timeout, the same number as queue/io_timeout."""
-    seconds = dict(SETTING.findall(host.read_or_empty(WAAGENT))).get("OS.RootDeviceScsiTimeout", "")
-    if is_count(seconds) and not all(is_stopped(host, one) for one in ("walinuxagent.service", "waagent.service")):
-        yield Place("block:sd*:io_timeout", f"{seconds}000", WAAGENT)
 
 
 def _disk_rules(name: str, model: str, host: Host) -> Iterator[Place]:
@@ -111,13 +103,6 @@ BEFORE_UDEV = (
 )
 """Packages whose files are read before those that advisor writes."""
 AGENTS = (
-    Writer(
-        "waagent",
-        "again every 30 s",
-        _azure_agent,
-        "set OS.RootDeviceScsiTimeout there to that many seconds, or comment it out, and restart the agent",
-        True,
-    ),
     Writer("google_optimize_local_ssd", "when its agent starts", _local_ssds, f"optimize_local_ssd {_LEAVES}", True),
     Writer(
         "ocid",

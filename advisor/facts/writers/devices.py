@@ -44,6 +44,11 @@ def _files(host: Host, places: Sequence[tuple[str, str]], ending: str) -> list[s
     return [found[name] for name in sorted(found)]
 
 
+def list_rules(host: Host) -> list[str]:
+    """Return the files of udev's rules that may set values, by name."""
+    return _files(host, _RULES, ".rules")
+
+
 def read_tmpfiles(host: Host) -> Iterator[Place]:
     """Yield what lines of tmpfiles.d write; of several for one file the first counts, so it comes last."""
     for path in reversed(_files(host, [(place, "") for place in _TMPFILES], ".conf")):
@@ -58,7 +63,7 @@ def read_tmpfiles(host: Host) -> Iterator[Place]:
 def read_udev_rules(host: Host) -> Iterator[Place]:
     """Yield what rules write to the disks and links that are there, in the order of the files."""
     devices = [(kind, name) for kind, place in _CLASSES.items() for name in host.names(place)][:_MOST_DEVICES]
-    for path in _files(host, _RULES, ".rules"):
+    for path in list_rules(host):
         text = host.read_or_empty(path)[:_MOST_TEXT]
         if not re.search(r'ATTR\{[^}]*\}\s*=\s*"|RUN|SYSCTL\{', text):
             continue

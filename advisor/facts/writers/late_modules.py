@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from advisor.facts.writers.devices import list_rules
 from advisor.facts.writers.record import Place
 from advisor.host import Host
 
@@ -38,7 +39,6 @@ BRINGS = {
 LATER = "loaded later"
 """What the next boot makes of such a module."""
 DIRECTORIES = ("/etc/modules-load.d", "/run/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d")
-_RULES = (("/etc/udev/rules.d", ""), ("/run/udev/rules.d", ""), ("/usr/lib/udev/rules.d", "9"))
 
 
 def read_late_modules(host: Host) -> Iterator[Place]:
@@ -52,7 +52,8 @@ def read_late_modules(host: Host) -> Iterator[Place]:
     # What loads early brings along what it needs.
     while more := {name for name, by in users.items() if name not in early and early.intersection(by)}:
         early |= more
-    rules = _rules(host) if any(module not in early for module, _, _ in rows) else ""
+    is_late = any(module not in early for module, _, _ in rows)
+    rules = "\n".join(map(host.read_or_empty, list_rules(host))) if is_late else ""
     for module, tunable, value in rows:
         prefix = re.escape(tunable.removeprefix("sysctl:").partition("*")[0].rpartition(".")[0].replace(".", "/"))
         is_applied = re.search(rf"KERNEL==\"{module}\".*(sysctl.*(--system|-p\b)|--prefix=[./]?{prefix})", rules)
@@ -75,13 +76,3 @@ def _early_modules(host: Host) -> Iterator[str]:
 
 def _words(lines: Iterable[str]) -> Iterator[str]:
     yield from (line.split()[0].replace("-", "_") for line in lines if line.strip() and line[0] != ";")
-
-
-def _rules(host: Host) -> str:
-    paths = (
-        f"{place}/{name}"
-        for place, begin in _RULES
-        for name in host.names(place)
-        if name.startswith(begin) and name.endswith(".rules")
-    )
-    return "\n".join(text for text in map(host.read_or_empty, paths) if "sysctl" in text)

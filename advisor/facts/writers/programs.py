@@ -23,7 +23,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 
 from advisor.facts.link_claim import is_stopped
-from advisor.facts.owners import is_switched_off, read_owners
+from advisor.facts.owners import is_running, is_switched_off, read_owners
 from advisor.facts.printable import printable
 from advisor.facts.sysctl_files import dotted_key, is_pattern
 from advisor.facts.writers.record import Place, Writer
@@ -32,15 +32,6 @@ from advisor.host.numbers import is_count
 from advisor.host.package_data import read_sections
 
 OVS_DATABASES = ("/etc/openvswitch/conf.db", "/var/lib/openvswitch/conf.db")
-
-
-def is_running(host: Host, *units: str) -> bool:
-    """Return whether one of the units has a control group or a run that systemd knows of."""
-    groups = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
-    runs = (host.readlink(f"/run/systemd/units/invocation:{unit}") for unit in units)
-    return any(host.exists(f"{place}/{unit}") for place in groups for unit in units) or any(
-        isinstance(one, str) for one in runs
-    )
 
 
 def _has(host: Host, path: str) -> bool:
