@@ -137,8 +137,11 @@ def script_for(host: Host, name: str | None, settings: Mapping[str, str], store:
             raise RefusedError(f"{name} would change nothing here: there is nothing to roll back")
         origin = origin_of(host)
         subject = f"{', '.join(made.profiles)}, applied as it would be now"
-        plain = plain_script(made, {}, subject=subject, fingerprint=made.fingerprint, origin=origin)
-        return plain or rollback_script(made, origin)
+        if not _is_behind_link(host, made):
+            plain = plain_script(made, {}, subject=subject, fingerprint=made.fingerprint, origin=origin)
+            if plain is not None:
+                return plain
+        return rollback_script(made, origin)
     if name is None:
         active = [record for record in kept.read_records() if record.is_active]
         if not active:
@@ -148,7 +151,7 @@ def script_for(host: Host, name: str | None, settings: Mapping[str, str], store:
         record = _record_or_profile(kept, name)
     directory = str(kept.script_path(record.id).parent.absolute())
     records = kept.read_records()
-    if not record.is_unfinished and not is_below(record, records):
+    if not record.is_unfinished and not is_below(record, records) and not _is_behind_link(host, record.plan):
         subject = f"transaction {record.id}: {', '.join(record.plan.profiles)}"
         plain = plain_script(
             *(record.plan, record.side_effects_after),
@@ -158,6 +161,12 @@ def script_for(host: Host, name: str | None, settings: Mapping[str, str], store:
             return plain
     data = data_of(record, records, directory=directory)
     return self_contained_script(data, record.plan.profiles, record.fingerprint)
+
+
+def _is_behind_link(host: Host, plan: Plan) -> bool:
+    """Whether a symbolic link leads to a file of the plan: the plain script writes through none."""
+    directories = {file.path.rpartition("/")[0] for file in plan.files}
+    return any(host.exists(one) and host.real(one) != one for one in directories)
 
 
 def _record_or_profile(store: Store, name: str) -> Record:

@@ -128,15 +128,28 @@ def _move(stage: Stage) -> None:
     (stage.root / "etc/machine-id").write_text("f" * 32 + "\n")
 
 
+def _lead_elsewhere(stage: Stage) -> None:
+    place = stage.root / "etc/sysctl.d"
+    place.rename(stage.where / "other")
+    place.symlink_to(stage.where / "other")
+
+
 @pytest.mark.parametrize(
     ("spoil", "code", "options"),
-    [(_alter, 3, ()), (_cut, 0, ()), (_move, 3, ()), (_move, 0, ("--any-host",)), (_link, 5, ())],
+    [
+        (_lead_elsewhere, 5, ()),
+        (_alter, 3, ()),
+        (_cut, 0, ()),
+        (_move, 3, ()),
+        (_move, 0, ("--any-host",)),
+        (_link, 5, ()),
+    ],
 )
 def test_what_it_guards(stage: Stage, spoil: Callable[[Stage], None], code: int, options: tuple[str, ...]) -> None:
     spoil(stage)
     after = listing(stage.root)
     assert stage.run(*options).returncode == code
-    if spoil is not _link and not options:
+    if spoil not in (_link, _lead_elsewhere) and not options:
         assert listing(stage.root) == after
 
 
@@ -156,6 +169,16 @@ def test_other_kinds_have_the_whole_script(tmp_path: Path) -> None:
     host = build(tmp_path)
     made = plan_of(host)
     assert plain_script(made, {}, subject="it", fingerprint=made.fingerprint) is None
+
+
+def test_an_administrators_link_to_the_directory_has_the_whole_script(stage: Stage) -> None:
+    place = stage.root / "etc/sysctl.d"
+    place.rename(stage.root / "srv")
+    place.symlink_to("../srv")
+    stage.script.write_text(script_for(stage.host, stage.record.id, {}, stage.store))
+    assert stage.run().returncode == 0
+    assert "8388608" not in (stage.root / "srv/90-advisor-test.conf").read_text()
+    assert (stage.root / "proc/sys/net/core/rmem_max").read_text() == "212992\n"
 
 
 @pytest.mark.parametrize("size", [0, 1, 3, 255, 256, 70000])
