@@ -43,16 +43,25 @@ class ZfsPool(msgspec.Struct, frozen=True):
     """The vdevs that it is made of, down to kernel names; None where ``zpool status`` does not show them."""
     small_blocks: tuple[str, ...] = ()
     """Its devices whose own blocks are larger than those that the pool was made with."""
+    missing: int | None = None
+    """Devices of its vdevs that do not serve, of ``expected``; None where ``zpool status`` does not show them."""
+    expected: int | None = None
+    survives: int | None = None
+    """How many more it can lose, whichever they are; negative where data is lost already."""
 
 
-def parse_zpool_status(text: str, name_of: Callable[[str], str]) -> dict[str, tuple[ArrayPart, tuple[str, ...]]]:
-    """The layout of each pool, and its devices with too small blocks. ``name_of`` makes a kernel name of a device's."""
+def parse_zpool_status(text: str, name_of: Callable[[str], str]) -> dict[str, ZfsPool]:
+    """The layout of each pool, what is left of it, and its devices with too small blocks.
+
+    ``name_of`` makes a kernel name of a device's. A device that is being replaced, or has too many errors, counts as
+    missing.
+    """
     found = {}
     for section in re.split(r"^ *pool: ", text, flags=re.MULTILINE)[1:]:
         table = section.partition("\nconfig:")[2].partition("\nerrors:")[0]
         rows = re.findall(r"^\t( *)(\S+)(.*)$", table, re.MULTILINE)[:_MAX_ROWS]
         name = printable(section.partition("\n")[0].strip()[:256])
-        vdevs: list[tuple[str, str, Relation | None, list[str]]] = []
+        vdevs: list[tuple[str, str, Relation | None, list[str], list[bool]]] = []
         small: list[str] = []
         where = ""
         for indent, word, rest in rows:
@@ -64,21 +73,34 @@ def parse_zpool_status(text: str, name_of: Callable[[str], str]) -> dict[str, tu
             small += [device] if device and "block size:" in rest else []
             if where == "spares":
                 continue
-            if device and vdevs and len(indent) > _VDEV_INDENT:
-                vdevs[-1][3].append(device)
-            elif len(indent) == _VDEV_INDENT:
+            if len(indent) == _VDEV_INDENT:
                 level = kind[1] if kind else "linear"
-                vdevs.append((printable(word[:256]), level, _SECTIONS.get(where), [device] if device else []))
+                vdevs.append((printable(word[:256]), level, _SECTIONS.get(where), [], []))
+            if vdevs and device:
+                vdevs[-1][3].append(device)
+            # What is deeper belongs to a device that is being replaced, which has a state of its own.
+            if vdevs and (device or len(indent) > _VDEV_INDENT) and len(indent) <= 2 * _VDEV_INDENT:
+                vdevs[-1][4].append(rest.split()[:1] == ["ONLINE"])
         parts = tuple(
             devices[0] if level == "linear" and of is None else ArrayPart(vdev, level, tuple(devices), relation=of)
-            for vdev, level, of, devices in vdevs
+            for vdev, level, of, devices, _ in vdevs
             if devices
         )
+        serving = [(level, states) for _, level, of, _, states in vdevs if of not in ("journal", "cache") and states]
         if name and parts:
             first = parts[0]
             alone = first if len(parts) == 1 and isinstance(first, ArrayPart) else ArrayPart(name, "striped", parts)
-            found[name] = msgspec.structs.replace(alone, name=name), tuple(small)
+            layout = msgspec.structs.replace(alone, name=name)
+            left = min((_losses_left(*one) for one in serving), default=None)
+            lost = sum(states.count(False) for _, states in serving)
+            whole = sum(len(states) for _, states in serving)
+            found[name] = ZfsPool(name, None, None, layout, tuple(small), lost, whole, left)
     return found
+
+
+def _losses_left(level: str, serving: list[bool]) -> int:
+    most = int(level[5:] or 1) if level.startswith(("raidz", "draid")) else len(serving) - 1
+    return most - serving.count(False)
 
 
 def parse_kstat(text: str) -> dict[str, int]:
@@ -125,8 +147,8 @@ def read_zfs_pools(host: Host, unknown: Unknowns) -> tuple[ZfsPool, ...]:
         known = listed.get(printable(name), ZfsPool(printable(name), None, None))
         if not isinstance(state, Missing) and state.strip():
             known = msgspec.structs.replace(known, state=printable(state.strip()[:40]))
-        layout, small = laid.get(printable(name), (None, ()))
-        found.append(msgspec.structs.replace(known, layout=layout, small_blocks=small))
+        shown = laid.get(known.name, known)
+        found.append(msgspec.structs.replace(shown, state=known.state, used_percent=known.used_percent))
     return tuple(found)
 
 

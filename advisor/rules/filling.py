@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 
 from advisor.facts.block import whole_of
-from advisor.host.numbers import is_count
+from advisor.host.numbers import count_noun, is_count
 from advisor.rules import sources
 from advisor.rules.queries import leading_count
 from advisor.rules.remedy import RunShell
@@ -170,12 +170,21 @@ def zfs_degraded(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fi
     for pool in facts.zfs_pools:
         if pool.state in {"DEGRADED", "FAULTED", "UNAVAIL", "SUSPENDED", "REMOVED", "OFFLINE"}:
             name = shlex.quote(pool.name)
+            is_safe = pool.state == "DEGRADED" and (pool.survives or 0) > 0
+            lost = f": {pool.missing} of {count_noun(pool.expected, 'device')} missing" if pool.expected else ""
             yield zfs_degraded.found(
-                title=f"ZFS pool {pool.name} is {pool.state}",
-                why="Another failure may lose data."
+                severity="warning" if is_safe else "critical",
+                title=f"ZFS pool {pool.name} is {pool.state}{lost}"
+                + (f", survives {pool.survives} more" if is_safe else ""),
+                why="It reads and writes on, with less redundancy."
+                if is_safe
+                else "Another failure may lose data."
                 if pool.state == "DEGRADED"
                 else "Its data cannot be reached as a whole.",
-                evidence={"device": pool.name, "state": pool.state},
+                evidence={
+                    **{"device": pool.name, "state": pool.state},
+                    **({"missing": pool.missing, "survives": pool.survives} if pool.expected else {}),
+                },
                 remedy=(
                     RunShell(f"zpool status -v {name}", "see the device, and which files are damaged"),
                     "replace the device (zpool replace), or clear the errors once it is back (zpool clear)",
