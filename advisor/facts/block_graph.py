@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
+from math import prod
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -260,6 +261,8 @@ class BlockGraph:
         )
         missing = max(array.missing or 0, 0)
         whole = sum(member.relation != "journal" for member in members) + missing
+        # Far and offset copies, and those of an odd number of members, leave a stripe as wide as the array.
+        copies = re.findall(r"([0-9]{1,3}) (?:near|far|offset)-copies", array.detail.get("layout", ""), re.ASCII)
         few = array.data_disks if family == "striped" and 0 < (array.data_disks or 0) < len(members) else None
         return BlockNode(
             name=array.name,
@@ -267,7 +270,11 @@ class BlockGraph:
             level=array.level,
             members=members,
             missing=missing,
-            copies=whole / array.data_disks if array.data_disks and array.data_disks <= whole else 2,
+            copies=prod(map(int, copies))
+            if copies
+            else whole / array.data_disks
+            if array.data_disks and array.data_disks <= whole
+            else 2,
             state=array.state,
             survives=array.survives,
             width=few,

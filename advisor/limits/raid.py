@@ -3,7 +3,8 @@
 Reads: every level spreads them over all working members, and a healthy array reads no parity: with parity spread over
 the members (RAID 5, 6) all of them serve data, RAID 4 reads its data members only. Of a mirror each copy serves reads
 by itself, those marked write-mostly none while another one is left. Writes in full stripes: RAID 0 writes N, RAID 10
-N/2, RAID 5 N-1, RAID 6 N-2 members' worth. Small writes cost `Level.small_write` operations. A stripe is as fast as its
+N/2, RAID 5 N-1, RAID 6 N-2 members' worth. Small writes cost `Level.small_write` operations, and no more than there are
+members: the rest of a stripe is read where that is less than the old data and parity. A stripe is as fast as its
 slowest member. A journal takes every write, parity too (md's raid5-cache.rst); a cache may answer every read, and what
 is written reaches the device behind it in the end. Sources: those of `advisor.facts.levels`.
 """
@@ -72,11 +73,13 @@ def combined(
     data = max(whole - level.parity, 1)
     written = data / (copies if level.relation == "copy" else 1)
     reading = min(len(members), data) if family == "raid4" else len(members)
-    small = written if not level.parity else 0.5 if family == "raid4" else whole / level.small_write
+    small = written if not level.parity else 0.5 if family == "raid4" else whole / min(whole, level.small_write)
+    # What a missing member held is made of the others, of as many as carry data.
+    random = reading if not level.parity else reading * whole / (len(members) + missing * data)
     return Figures(
         slowest.read_mb_per_s * reading,
         slowest.write_mb_per_s * written,
-        slowest.read_iops * reading,
+        slowest.read_iops * random,
         slowest.write_iops * small,
     )
 

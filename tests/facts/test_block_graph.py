@@ -208,8 +208,25 @@ def test_devices_of_other_drivers(
 
 
 def test_a_pool_tells_its_devices_with_too_small_blocks_and_a_text_that_is_cut_tells_nothing() -> None:
-    assert parse_zpool_status(POOL, str)["tank"][1] == ("sda",)
+    assert parse_zpool_status(POOL, str)["tank"].small_blocks == ("sda",)
     assert parse_zpool_status(POOL[:60], str) == {}
+
+
+@pytest.mark.parametrize(
+    ("rows", "left"),
+    [
+        ("  raidz2-0 DEGRADED;    a ONLINE;    b FAULTED;    c ONLINE;    d ONLINE", (1, 4, 1)),
+        ("  draid1:3d:5c:1s-0 DEGRADED;    a ONLINE;    b UNAVAIL;    c ONLINE", (1, 3, 0)),
+        ("  mirror-0 ONLINE;    a ONLINE;    b ONLINE;  mirror-1 DEGRADED;    c OFFLINE;    d ONLINE", (1, 4, 0)),
+        ("  mirror-0 DEGRADED;    replacing-0 DEGRADED;      a OFFLINE;      c ONLINE;    b ONLINE", (1, 2, 0)),
+        ("  a ONLINE;  b ONLINE;logs;  c UNAVAIL", (0, 2, 0)),
+        ("  raidz1-0 ONLINE;    a ONLINE;    b ONLINE;special;  c FAULTED", (1, 3, -1)),
+    ],
+)
+def test_what_is_left_of_a_pool(rows: str, left: tuple[int, int, int]) -> None:
+    text = f"  pool: tank\nconfig:\n\n\tNAME STATE\n\ttank DEGRADED\n\t{rows}\n".replace(";", "\n\t")
+    pool = parse_zpool_status(text, str)["tank"]
+    assert (pool.missing, pool.expected, pool.survives) == left
 
 
 def test_states_of_both_generations_of_drbd() -> None:
@@ -245,6 +262,21 @@ KNOWN: dict[str, Figures] = {
         (
             array("m", "raid5", ["sda", "sdb", "sdc", "sdd", "journal"], **{**MD, "journal": ["journal"]}),
             *((1000, 300, 800, 200), {**dict.fromkeys(("sda", "sdb", "sdc", "sdd"), 1 / 4), "journal": 0}),
+        ),
+        *(
+            (
+                array("m", "raid10", drives, data_disks=len(drives), detail={"layout": layout}),
+                (len(drives) * 250, len(drives) * 125, len(drives) * 200, len(drives) * 100),
+                dict.fromkeys(drives, 1 / len(drives)),
+            )
+            for drives, layout in (
+                (["sda", "sdb", "sdc", "sdd"], "2 far-copies"),
+                (["sda", "sdb", "sdc"], "2 near-copies"),
+            )
+        ),
+        (
+            array("m", "raid5", ["sda", "sdb", "sdc"], data_disks=3, missing=1),
+            *((750, 750, 400, 200), dict.fromkeys(("sda", "sdb", "sdc"), 1 / 3)),
         ),
     ],
 )
