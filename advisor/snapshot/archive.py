@@ -27,6 +27,7 @@ from advisor.host.commands import DEADLINE_SECONDS, MeteredCommands
 from advisor.host.ethtool import Answer
 from advisor.host.files import IS_DIRECTORY, UNRECORDED, ReadBudget
 from advisor.host.input_files import open_given
+from advisor.host.patterns import lazy_regex
 from advisor.snapshot import tar as tarball
 from advisor.snapshot.support.kinds import find_kind, is_wanted
 
@@ -51,6 +52,7 @@ MAX_SUPPORT_BYTES = 16 << 30
 _HEADER_BYTES = 2048  # of a member with a long name, its padding included
 _MAX_OWN_BYTES = MAX_TOTAL_BYTES + MAX_MEMBERS * _HEADER_BYTES
 _MAX_LEFT_OUT = 200
+_PLAIN_NAME = lazy_regex(r"[^/\0.][^/\0]{0,254}(?:/[^/\0.][^/\0]{0,254}){0,12}")
 _KINDS_OF_FILES: Mapping[int, tarball.Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
 _NOTHING = Missing("absent", "not recorded")
 
@@ -524,7 +526,7 @@ def _take(found: tarball.Members, path: str, member: tarball.Member, total: int,
     else:
         if member.kind == "hard link":
             hard_links[path] = _path_of(member.target)[0]
-        return "neither a file, a directory nor a symbolic link"
+        return "a sparse file" if member.kind == "sparse" else "neither a file, a directory nor a symbolic link"
     return ""
 
 
@@ -561,9 +563,10 @@ def _find_directories(paths: tuple[str, ...]) -> Mapping[str, str]:
     return found
 
 
-@lru_cache(maxsize=2048)
 def _path_of(name: str) -> tuple[str, str]:
-    """The path of a member, and what is wrong with it: the names are alike in the archives of like hosts."""
+    """The path of a member, and what is wrong with it."""
+    if _PLAIN_NAME.fullmatch(name):
+        return "/" + name, ""
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if name.startswith("/") or ".." in parts:
         return "", "a name must lie inside the archive"

@@ -183,10 +183,11 @@ def test_little_that_becomes_much(data: bytes, words: str) -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (header("sys/s", b"S", 0), "'sys/s': neither a file"),
-        (extended(b"x", record("GNU.sparse.major", b"1")), "a sparse member"),
+        (header("sys/s", b"S", 0), "'sys/s': a sparse file"),
+        (extended(b"x", record("GNU.sparse.major", b"1")) + header("sys/y", b"0", 0), "a sparse file"),
+        (header("sys/s", b"S", 0)[:482] + b"1", "damaged or cut off"),
         (extended(b"g", record("path", b"sys/z")), "one name or size for all members"),
-        (extended(b"x", record("size", b"-9")), "damaged pax records"),
+        (extended(b"x", record("size", b"-9")) + PLAIN_MEMBER, "damaged pax records"),
         (extended(b"x", b"99 a="), "damaged pax records"),
         (extended(b"x", b"9 a=bcde\t"), "damaged pax records"),
         (extended(b"x", b"\0\0\0"), "damaged pax records"),

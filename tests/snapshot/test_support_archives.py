@@ -242,6 +242,38 @@ def test_odd_members_are_left_out_and_named(tmp_path: Path) -> None:
     assert "\x1b" not in page
 
 
+@pytest.mark.parametrize("form", ["gnu", "posix --sparse-version=0.0", "posix --sparse-version=0.1", "posix", "oldgnu"])
+def test_a_sparse_member_is_left_out_and_what_follows_it_is_read(tmp_path: Path, form: str) -> None:
+    top = unpacked(tmp_path, sosreport())
+    proc, long = top / "sosreport-db7-2026/proc", "long" * 30
+    with (proc / "aaa").open("wb") as file:
+        for number in range(60):
+            file.seek(number << 20)
+            file.write(b"x")
+    (proc / long).mkdir()
+    (proc / long / "z").write_text("1\n")
+    path = tmp_path / "archive"
+    # By name: the sparse file comes first.
+    command = [
+        "tar",
+        "-cSf",
+        str(path),
+        "--sort=name",
+        *f"--format={form}".split(),
+        "-C",
+        str(top),
+        "sosreport-db7-2026",
+    ]
+    subprocess.run(command, check=True)
+    host = open_host(snapshot=path)
+    assert host.read(f"/proc/{long}/z") == "1"
+    assert host.origin
+    assert [why for name, why in host.origin.unknown if name == "archive.proc/aaa"] == [
+        "'sosreport-db7-2026/proc/aaa': a sparse file"
+    ]
+    assert {disk.name for disk in scan(host).disks} == {"sda", "sdb", "sdc", "sdd"}
+
+
 def test_a_large_file_is_left_out_in_bounded_memory(tmp_path: Path) -> None:
     files = {**sosreport(), "/sosreport-db7-2026/proc/noise": "".join(map(str, range(1_000_000)))}
     member = tarfile.TarInfo("sosreport-db7-2026/proc/zeros")
