@@ -12,6 +12,7 @@ from advisor.diagnosis.observation import DiagnosisContext, Observation
 from advisor.facts.cpulist import parse_list
 from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
+from advisor.host.patterns import lazy_regex
 from advisor.host.provenance import Provenance
 from advisor.observe.rates import link_rates
 from advisor.observe.span import CounterSpan
@@ -28,6 +29,8 @@ from advisor.report.why import HELPS, asker_text, evidence_rows, nothing_text, v
 MAX_ROWS = 24
 _WIDTH = 100.0
 _HEIGHT = 24.0
+_MADE = lazy_regex(r"disk (loop|zram|ram|nbd|fd|sr)[0-9]")
+"""Devices of which a host has many that hold nothing: no row where they are at rest."""
 _KINDS = ("cpu", "memory", "disk", "net")
 
 
@@ -124,6 +127,7 @@ def _list_uses(diagnosis: Diagnosis, span: CounterSpan, context: DiagnosisContex
                 look[f"net {name}"] = max(link.rx_bytes_per_s, link.tx_bytes_per_s) * 8e-6 / speed
         looks.append(look)
     whole = {use.name: use.share for use in measure_uses(span, context)}
+    whole = {name: share for name, share in whole.items() if not (_MADE.match(name) and share < 0.005)}
     devices = {name.partition(" ")[2] for name in whole if name.startswith(("disk ", "net "))}
     # A cause of a device that has a row is marked there, any other at the rows of its resource.
     bound = {one.device if one.device in devices else one.resource for one in diagnosis.binds}
