@@ -47,7 +47,7 @@ def disk_evidence(load: DiskLoad) -> dict[str, float | int | str]:
         "busy_share": load.utilisation,
         "queue": load.queue,
         "wait_ms": load.wait_ms,
-        "medium_ms": load.service_ms,
+        "medium_ms": load.least_ms,
         "requests_per_s": load.requests,
         "bytes_per_s": load.bytes_per_s,
     }
@@ -713,7 +713,7 @@ _FULL_WITHIN_S = 3600
     id="disk.filesystem-full",
     resource="disk",
     help="repair",
-    what="Space and inodes of file systems on this host's devices, and how fast they fill.",
+    what="Space and inodes of file systems on this host's devices and in its memory, and how fast they fill.",
     threshold="99 % of what ordinary users may have, or of the inodes; or 90 % and full within an hour at the rate "
     "of the span (netdata warns at 90 %, and where it would be full within hours)",
     sources=(_NETDATA_DISKS, "df(1)"),
@@ -733,6 +733,7 @@ def filesystem_full(seen: Observation) -> Iterator[BindingCause]:
         is_filling = full_in_s is not None and full_in_s <= _FULL_WITHIN_S and share >= NEARLY_FULL_FROM
         if share < FULL_FROM and of_inodes < FULL_FROM and not is_filling:
             continue
+        is_in_memory = seen.word("space", target, "kind") == "tmpfs"
         lacks_inodes = of_inodes >= FULL_FROM > share
         what = "has no inodes left" if lacks_inodes else "is full" if share >= FULL_FROM else "is filling"
         yield filesystem_full.bind(
@@ -749,6 +750,8 @@ def filesystem_full(seen: Observation) -> Iterator[BindingCause]:
             advice="Delete files that are not needed: each takes an inode, whatever its size. ext4 has as many as it "
             "was made with; XFS takes more by xfs_growfs -m."
             if lacks_inodes
+            else "It lies in memory: delete files, find who writes them, or mount it again with a larger size=."
+            if is_in_memory
             else "Free space or grow it: near full allocation is slow, and at the end writers fail.",
             commands=(
                 *(() if lacks_inodes else (f"df -h {shlex.quote(target)}",)),

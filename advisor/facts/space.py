@@ -39,19 +39,21 @@ class Space(msgspec.Struct, frozen=True):
         return 1 - self.free_inodes / self.inodes if self.inodes else None
 
 
-def read_spaces(host: Host, mounts: tuple[Mount, ...] | Missing | None = None) -> dict[str, Space] | Missing:
-    """File systems by mount point; why none is known of a captured host without an answer of df. ``mounts`` are those
-    of the host, where they have been read."""
+def read_spaces(
+    host: Host, mounts: tuple[Mount, ...] | Missing | None = None, kinds: frozenset[str] = KINDS
+) -> dict[str, Space] | Missing:
+    """File systems of these kinds by mount point; why none is known of a captured host without an answer of df.
+    ``mounts`` are those of the host, where they have been read."""
     if not host.asks_kernel:
         done = host.run(DF)
-        return done if isinstance(done, Missing) else parse_df(done.stdout)
+        return done if isinstance(done, Missing) else parse_df(done.stdout, kinds)
     mounts = read_mounts(host) if mounts is None else mounts
     if isinstance(mounts, Missing):
         return mounts
     found = {}
     seen: set[str | None] = set()
     for mount in mounts[:_MAX_ROWS]:
-        if mount.kind in KINDS and mount.number not in seen:
+        if mount.kind in kinds and mount.number not in seen:
             seen.add(mount.number)
             space = read_statvfs(mount.target)
             if not isinstance(space, Missing):
@@ -59,12 +61,12 @@ def read_spaces(host: Host, mounts: tuple[Mount, ...] | Missing | None = None) -
     return found
 
 
-def parse_df(text: str) -> dict[str, Space]:
+def parse_df(text: str, kinds: frozenset[str] = KINDS) -> dict[str, Space]:
     """File systems by mount point, from `DF`; rows of other kinds, and those that df could not fill, are left out."""
     found = {}
     for line in text.split("\n")[: _MAX_ROWS + 1]:
         row = _ROW.fullmatch(line) if len(line) < 5000 else None
-        if row is None or row[1] not in KINDS or not all(map(is_count, row.groups()[2:4])):
+        if row is None or row[1] not in kinds or not all(map(is_count, row.groups()[2:4])):
             continue
         inodes, free = (int(word) if is_count(word) else 0 for word in row.groups()[4:6])
         used, available = int(row[3]), int(row[4])

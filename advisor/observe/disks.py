@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from advisor.facts.mounts import read_mounts
 from advisor.facts.rare_subjects import ZFS_POOLS
-from advisor.facts.space import read_spaces
+from advisor.facts.space import KINDS, read_spaces
 from advisor.facts.zfs import ARC, parse_kstat, pool_names
 from advisor.host import Host, Missing
 from advisor.observe.sample import Reading, parse_counts
@@ -143,10 +143,11 @@ _ARC_LEVELS = ("size", "c", "c_max")
 
 
 def read_space(host: Host, reading: Reading) -> None:
-    """File systems on devices of this host that may be written: one that is only read is as full as it was made."""
+    """File systems on devices of this host or in its memory that may be written: one that is only read is as full as it
+    was made."""
     reading.ask("space")
     mounts = read_mounts(host)
-    found = read_spaces(host, mounts)
+    found = read_spaces(host, mounts, KINDS | {"tmpfs"})
     if isinstance(found, Missing):
         reading.note_missing("space", found)
         return
@@ -158,7 +159,7 @@ def read_space(host: Host, reading: Reading) -> None:
             continue
         levels = {"used_bytes": space.used_bytes, "available_bytes": space.available_bytes}
         levels |= {"inodes": space.inodes, "free_inodes": space.free_inodes}
-        reading.add("space", target, gauges=levels)
+        reading.add("space", target, gauges=levels, words={"kind": space.kind})
 
 
 def read_zfs(host: Host, reading: Reading) -> None:
