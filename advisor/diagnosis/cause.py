@@ -22,6 +22,11 @@ BINDS_FROM = 0.1
 STEAL_FROM = 0.05
 """Of all CPU time; less of it is no sign of another tenant."""
 
+BUSY_NEAR_FROM = 0.75
+"""netdata's alarm on the use of all CPUs ends below it."""
+UNANSWERED_FROM = 0.5
+"""So many segments sent again for each that is sent are no loss on a way: nothing comes through."""
+
 
 class Asker(msgspec.Struct, frozen=True):
     """Who asks most of what binds: the service, or the process without one, its share of all that is asked (0 to 1),
@@ -57,8 +62,8 @@ class BindingCause(msgspec.Struct, frozen=True):
 
     @property
     def rank(self) -> int:
-        """Errors come before performance, and what holds nothing up (a clock) comes last."""
-        return 2 if self.is_error else 0 if self.resource == "clock" else 1
+        """Errors come before performance, and what holds nothing up (a clock, niced work) comes last."""
+        return 2 if self.is_error else 0 if self.resource == "clock" or self.id == "cpu.niced" else 1
 
 
 def percent(share: float, digits: int = 0) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from advisor.diagnosis.cause import BINDS_FROM, REGISTERED, STEAL_FROM, BindingCause, Cause, percent
+from advisor.diagnosis.cause import BINDS_FROM, BUSY_NEAR_FROM, REGISTERED, STEAL_FROM, BindingCause, Cause, percent
 from advisor.diagnosis.observation import DiagnosisContext, Observation
 from advisor.facts.unknown import Unknown
 from advisor.host.numbers import count_noun
@@ -102,8 +102,6 @@ def leave_narrowest(found: list[BindingCause]) -> list[BindingCause]:
     ]
 
 
-BUSY_NEAR_FROM = 0.75
-"""netdata's alarm on the use of all CPUs ends below it."""
 WAITS_NEAR_FROM = 0.25
 DISK_NEAR_FROM = 0.5
 LINK_NEAR_FROM = 0.7
@@ -146,10 +144,9 @@ def _list_levels(seen: Observation, binds: list[BindingCause]) -> Iterator[_Leve
         yield from _list_disk_level(seen)
     if "net" not in bound and seen.links:
         used = max((one.utilisation for one in seen.links.values() if one.utilisation is not None), default=None)
-        sent, resent = (seen.rose("protocol", "Tcp", name) for name in ("OutSegs", "RetransSegs"))
         parts = [] if used is None else [f"{percent(used)} used"]
-        if sent and resent is not None:
-            parts.append(f"{percent(resent / sent, 3)} retransmitted")
+        if seen.resent_share is not None:
+            parts.append(f"{percent(seen.resent_share, 3)} retransmitted")
         is_near = used is not None and used >= LINK_NEAR_FROM
         if parts:
             yield _Level(f"links: {', '.join(parts)}", used if used and is_near else 0.0)
@@ -168,7 +165,7 @@ def _list_cpu_level(seen: Observation) -> Iterator[_Level]:
     steal = "no steal" if stolen < 0.005 else f"{percent(stolen, 1)} stolen"
     if whole.busy >= BUSY_NEAR_FROM or stall >= WAITS_NEAR_FROM or stolen >= STEAL_FROM:
         waited = f", tasks waited {percent(stall)} of the time" if seen.stall("cpu") is not None else ""
-        niced = f" ({percent(whole.nice)} niced)" if whole.nice and whole.nice >= BINDS_FROM else ""
+        niced = f" ({percent(seen.niced)} niced)" if seen.niced >= BINDS_FROM else ""
         yield _Level(f"CPU {percent(whole.busy)} busy{niced}{waited}, {steal}", max(whole.busy, stall))
     else:
         yield _Level(f"CPU {percent(whole.busy)} busy, {steal}")

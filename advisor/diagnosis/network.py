@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent, plan_at_least
+from advisor.diagnosis.cause import BINDS_FROM, UNANSWERED_FROM, BindingCause, cause, percent, plan_at_least
 from advisor.diagnosis.observation import Observation
 from advisor.facts.link_stack import ports_of
 from advisor.host.numbers import count_noun, count_of
@@ -16,6 +16,9 @@ _PMIE_SYN = "performancecopilot/pcp src/pmieconf/network/tcpqfulldrops"
 _NETDATA_CONNTRACK = "netdata/netdata src/health/health.d/netfilter.conf"
 _WEKA_LINKS = "weka/tools install/scripts.d/ta/900_check_link_speeds.sh; netdata net.conf"
 LOSS_FROM = 0.005
+LOST_ALONE_FROM = 0.01
+"""With such a loss TCP has a dozen segments under way (Mathis, 1.22 / sqrt(p)): no usual window or buffer is less."""
+MIN_SENT = 100
 LIMITED_FROM = 0.2
 ROUND_TRIP_FROM_MS = 2.0
 FULL_LINK_FROM = 0.9
@@ -40,8 +43,9 @@ def _tcp(seen: Observation, field: str, protocol: str = "TcpExt") -> int:
     help="repair",
     what="Retransmitted of all sent segments, without those that ask for a connection or that the peer had already, "
     "and segments that arrived out of order of all received ones.",
-    threshold="0.5 % retransmitted and at least 10, or 1 % out of order and at least 100",
-    sources=(_SNMP, _NETDATA_TCP),
+    threshold="0.5 % retransmitted of at least 100, and at least 10, but not half; or 1 % out of order and at least "
+    "100; from 1 % on windows and buffers follow from it",
+    sources=(_SNMP, _NETDATA_TCP, "Mathis et al., The macroscopic behavior of the TCP congestion avoidance algorithm"),
     explains=("net.send-buffer", "net.nfs-server"),
 )
 def loss(seen: Observation) -> Iterator[BindingCause]:
@@ -53,7 +57,7 @@ def loss(seen: Observation) -> Iterator[BindingCause]:
     received, out_of_order = seen.rose("protocol", "Tcp", "InSegs"), _tcp(seen, "TCPOFOQueue")
     evidence: dict[str, float | int | str] = {}
     share = 0.0
-    if sent and resent is not None and resent >= 10 and resent / sent >= LOSS_FROM:
+    if sent and resent and sent >= MIN_SENT and resent >= 10 and LOSS_FROM <= resent / sent < UNANSWERED_FROM:
         share = resent / sent
         evidence |= {"retransmitted": resent, "sent": sent, "retransmitted_share": share}
         evidence |= {"timeouts": _tcp(seen, "TCPTimeouts"), "sent_needlessly": needless}
@@ -77,6 +81,7 @@ def loss(seen: Observation) -> Iterator[BindingCause]:
         evidence=evidence | ({"peer": peer} if peer else {}),
         advice="Find where packets get lost (a link, a switch port, a queue) before any buffer is raised.",
         commands=("ip -s -s link", "ss -tin", "tc -s qdisc"),
+        explains=("net.receive-window",) if share >= LOST_ALONE_FROM else (),
     )
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 from functools import cached_property
+from itertools import pairwise
 
 import msgspec
 
 from advisor.facts.block import multipath_head
-from advisor.facts.block_graph import BlockGraph, read_block_graph, service_ms
+from advisor.facts.block_graph import BlockGraph, is_flash, read_block_graph, service_ms
 from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host, Missing
+from advisor.observe.processes import IDLE_CLASS
 from advisor.observe.rates import (
+    SECTOR_BYTES,
     CpuShares,
     DiskRates,
     LinkRates,
@@ -44,7 +47,12 @@ _NO_SPEED = frozenset(
 
 class DiskLoad(msgspec.Struct, frozen=True):
     """A device that did something: ``wait_ms`` is the mean time of a request with its wait in the queue,
-    ``service_ms`` what its medium takes by itself, ``pace_ms`` the busy time for each request that was completed."""
+    ``service_ms`` what its medium takes by itself, ``pace_ms`` the busy time for each request that was completed.
+
+    ``least_ms`` is what the device is known to take for such a request at least: what its medium does; less where it
+    took less before or in another part of the span, or where so many are under way that no device serves them at once
+    (Little's law).
+    """
 
     name: str
     requests: float
@@ -54,11 +62,12 @@ class DiskLoad(msgspec.Struct, frozen=True):
     wait_ms: float
     service_ms: float
     pace_ms: float
+    least_ms: float
 
     @property
     def excess(self) -> float:
-        """The part of a request's time that the medium does not account for: 0 to 1."""
-        return max(0.0, 1 - self.service_ms / self.wait_ms) if self.wait_ms else 0.0
+        """The part of a request's time that the device does not account for: 0 to 1."""
+        return max(0.0, 1 - self.least_ms / self.wait_ms) if self.wait_ms else 0.0
 
 
 class Observation:
@@ -126,6 +135,22 @@ class Observation:
         return None if isinstance(found, Missing) else found
 
     @cached_property
+    def niced(self) -> float:
+        """The share of all CPU time that niced tasks and those of SCHED_IDLE have; /proc/stat counts the latter as user
+        time unless they are niced, too (kernel/sched/cputime.c, account_user_time)."""
+        whole, seconds = self.cpus.get("all"), self.span.seconds_of("process")
+        idle = (name for name in self.span.names("process") if self.level("process", name, "nice") == IDLE_CLASS)
+        idle_ms = sum(self.rose("process", name, "cpu_ms") or 0 for name in idle)
+        share = idle_ms / (seconds * 1000 * self.cpu_count) if idle_ms and self.cpu_count else 0.0
+        return min((whole.busy if whole else None) or 0.0, ((whole.nice if whole else None) or 0.0) + share)
+
+    @cached_property
+    def resent_share(self) -> float | None:
+        """Retransmitted of all sent TCP segments; None for so few that a share says nothing."""
+        sent, resent = (self.rose("protocol", "Tcp", name) for name in ("OutSegs", "RetransSegs"))
+        return resent / sent if resent is not None and sent is not None and sent >= MIN_SEGMENTS else None
+
+    @cached_property
     def loads(self) -> dict[str, DiskLoad]:
         """Every whole block device that completed requests and whose counters are known."""
         found: dict[str, DiskLoad] = {}
@@ -154,6 +179,7 @@ class Observation:
         moved = (rates.read_bytes_per_s or 0.0) + (rates.write_bytes_per_s or 0.0)
         if per_s * self.span.seconds_of("disk") < MIN_REQUESTS:
             return None
+        medium, pace = service_ms(self.stack, name, moved / per_s), rates.utilisation * 1000 / per_s
         return DiskLoad(
             name,
             requests=per_s,
@@ -161,13 +187,48 @@ class Observation:
             queue=rates.queue,
             utilisation=rates.utilisation,
             wait_ms=rates.queue * 1000 / per_s,
-            service_ms=service_ms(self.stack, name, moved / per_s),
-            pace_ms=rates.utilisation * 1000 / per_s,
+            service_ms=medium,
+            pace_ms=pace,
+            least_ms=self._find_least(name, rates, moved / per_s, medium, pace) if rates.queue >= DEEP else medium,
         )
 
+    def _find_least(self, name: str, rates: DiskRates, size: float, medium: float, pace: float) -> float:
+        """The least that a device with a deep queue is known to take for a request of a size, in ms: never less than
+        one that serves a request at a time."""
+        # An arm is far faster in order than at random.
+        if not is_flash(self.stack, (name,)):
+            return medium
+        found = [medium, len(self.stack.bottom(name)) * AT_ONCE * pace]
+        sides = (("read", rates.reads_per_s), ("write", rates.writes_per_s))
+        known = [(side, per_s) for side, per_s in sides if per_s]
+        waits = [self._least_waits(name, side, size) for side, _ in known]
+        if known and all(waits):
+            every = sum(per_s for _, per_s in known)
+            found.append(sum(per_s * min(one) for one, (_, per_s) in zip(waits, known, strict=True)) / every)
+        return max(pace, min(found))
 
+    def _least_waits(self, name: str, side: str, size: float) -> list[float]:
+        """The mean ms of the reads or writes of a device since it began to count until the span, and in each step of
+        it; of smaller requests with what the medium takes for the rest of ``size``."""
+        looks = [sample.counters["disk"].get(name, {}) for sample in self.span.samples if "disk" in sample.counters]
+        found = []
+        for before, after in pairwise([{}, *looks]):
+            gone = [after.get(f, 0) - before.get(f, 0) for f in (f"{side}s", f"{side}_ms", f"sectors_{_MOVED[side]}")]
+            if min(gone) > 0 and gone[0] >= MIN_REQUESTS:
+                own = service_ms(self.stack, name, gone[2] * SECTOR_BYTES / gone[0])
+                found.append(gone[1] / gone[0] + max(0.0, service_ms(self.stack, name, size) - own))
+        return found
+
+
+DEEP = 4
+"""A queue of fewer is what a medium takes at once."""
+AT_ONCE = 32
+"""Requests that a device serves at once, at most: of twice as many that are always under way half wait."""
+_MOVED = {"read": "read", "write": "written"}
 MIN_REQUESTS = 20
 """Means of fewer say nothing."""
+MIN_SEGMENTS = 1_000
+"""Of fewer no share is said: a connection that ends sends a dozen again, and little else."""
 
 
 def _is_partition(name: str, names: Container[str]) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from advisor.diagnosis.askers import asks_cpu
-from advisor.diagnosis.cause import BINDS_FROM, STEAL_FROM, Asker, BindingCause, Help, cause, percent
+from advisor.diagnosis.askers import asks_cpu, largest_process
+from advisor.diagnosis.cause import BINDS_FROM, BUSY_NEAR_FROM, STEAL_FROM, Asker, BindingCause, Help, cause, percent
 from advisor.diagnosis.groups import asks_group, device_of, limit_command, name_group
 from advisor.diagnosis.observation import Observation
 from advisor.diagnosis.storage import follow_up
@@ -23,6 +23,12 @@ _PMIE_THERMAL = "performancecopilot/pcp src/pmieconf/power/thermal_throttle"
 _BANDWIDTH = "Linux kernel documentation, scheduler/sched-bwc"
 LINK_INTERRUPTS = 10_000
 """A second."""
+FULL_FROM = 0.9
+MOSTLY_FROM = 0.5
+BEGUN_FROM = 100
+"""A second; a build of one job begins fewer."""
+SHORT_MS = 20
+"""Of CPU time: a compiler or an interpreter that does some work needs more."""
 ONE_CPU_FROM = 0.6
 ONE_THREAD_FROM = 0.85
 ONE_CPU_FROM_SHARE = 0.95
@@ -44,20 +50,137 @@ _POLLS = lazy_regex(r"reactor_|spdk|nvmf_tgt|vpp|dpdk|testpmd|lcore|pmd|ovs-vswi
 def saturated(seen: Observation) -> Iterator[BindingCause]:
     whole = seen.cpus.get("all")
     # Niced tasks take what the others leave, and make room at once: who niced them does not wait for them.
-    if whole is None or whole.busy is None or whole.busy - (whole.nice or 0.0) < 0.9:
+    if whole is None or whole.busy is None or whole.busy - seen.niced < FULL_FROM:
         return
     stall = seen.stall("cpu")
     ready = seen.tasks_ready
     share = stall if stall is not None else 1 - seen.cpu_count / ready if ready else 0.0
     if share < BINDS_FROM:
         return
+    asks = asks_cpu(seen)
+    what, commands = _look_at(asks.process if asks and (asks.share or 0.0) >= MOSTLY_FROM else None)
     yield saturated.bind(
         share,
         f"All {seen.cpu_count} CPUs are busy and tasks wait for them",
         evidence={"busy_share": whole.busy, "waiting_share": stall, "tasks_ready": ready, "cpus": seen.cpu_count},
-        advice="More or faster CPUs, or less work: see which service uses them.",
-        commands=("systemd-cgtop --iterations=2",),
-        asks=asks_cpu(seen),
+        advice=f"See {what} before you add CPUs."
+        if what
+        else "More or faster CPUs, or less work: see which service uses them.",
+        commands=(*commands, "systemd-cgtop --iterations=2"),
+        asks=asks,
+    )
+
+
+_LOOKS: tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...] = (
+    (
+        lazy_regex(r"java\b"),
+        "whether it collects garbage all the time (a heap that is too small), or which threads are busy",
+        ("jstat -gcutil {pid} 1000 5", "jcmd {pid} Thread.print"),
+    ),
+    (
+        lazy_regex(r"post(gres|master)\b"),
+        "its query: one that lacks an index, or reads more rows than it needs",
+        ("psql -c 'select pid, now() - query_start, wait_event, query from pg_stat_activity where pid = {pid}'",),
+    ),
+    (
+        lazy_regex(r"(mysqld|mariadbd)\b"),
+        "its queries: one that lacks an index, or reads more rows than it needs",
+        ("mysql -e 'show full processlist'",),
+    ),
+    (lazy_regex(r"mongod\b"), "its queries: one that lacks an index", ("mongosh --eval 'db.currentOp()'",)),
+    (lazy_regex(r"(redis|valkey)-server\b"), "its slow commands", ("redis-cli slowlog get 10",)),
+    (lazy_regex(r"python|uwsgi|gunicorn"), "where its program is busy", ("py-spy dump --pid {pid}",)),
+    (lazy_regex(r"."), "what it does", ()),
+)
+"""Names of processes, what to look for in one that uses CPUs, and by which commands."""
+
+
+def _look_at(process: str | None) -> tuple[str, tuple[str, ...]]:
+    """What to look for in ``NAME (PID)`` that uses CPUs, with the commands; nothing of none."""
+    looks = ((what, commands) for name, what, commands in _LOOKS if process and name.match(process))
+    what, commands = next(looks, ("", ()))
+    pid = (process or "").rpartition("(")[2].strip(")")
+    return what, tuple(text.format(pid=pid) for text in (*commands, "perf top -p {pid}") if what)
+
+
+@cause(
+    id="cpu.niced",
+    resource="cpu",
+    help="application",
+    what="Busy time of all CPUs, and the part of it that niced tasks and those of the class SCHED_IDLE have.",
+    threshold="busy 90 %, stolen time included, but less without that part, which is at least 10 %",
+    sources=(_PROC_STAT, "sched(7): the nice value, SCHED_IDLE"),
+)
+def niced(seen: Observation) -> Iterator[BindingCause]:
+    """CPUs that are full, and have room for what is not niced: it comes behind all that holds somebody up."""
+    whole = seen.cpus.get("all")
+    if whole is None or whole.busy is None or seen.niced < BINDS_FROM:
+        return
+    rest = whole.busy - seen.niced
+    if whole.busy + (whole.steal or 0.0) < FULL_FROM or rest >= FULL_FROM:
+        return
+
+    def used(name: str) -> int | None:
+        return seen.rose("process", name, "cpu_ms") if seen.level("process", name, "nice") else None
+
+    most = sorted(seen.span.names("process"), key=lambda name: -(used(name) or 0))
+    names = dict.fromkeys(seen.word("process", name, "name") for name in most if used(name))
+    named = f" ({', '.join(map(str, list(names)[:4]))})" if names else ""
+    yield niced.bind(
+        seen.niced,
+        f"The CPUs are full of niced work{named}; what is not niced "
+        + ("has room" if rest < BUSY_NEAR_FROM else f"uses {percent(rest)} of them"),
+        of="CPU time",
+        evidence={"busy_share": whole.busy, "niced_share": seen.niced, "waiting_share": seen.stall("cpu")},
+        advice="Who niced it does not wait for it. It still costs caches, power and the other thread of a core: for "
+        "what must be fast, bound it (CPUQuota=, AllowedCPUs=) or let it run at a quiet time.",
+        commands=("ps -eo ni,cls,pcpu,pid,comm --sort=-pcpu",),
+        asks=largest_process(seen, used, seen.niced * seen.cpu_count * seen.span.seconds_of("process") * 1000),
+    )
+
+
+@cause(
+    id="application.short-lived",
+    resource="application",
+    help="application",
+    what="Processes that begin each second, and the CPU time of those that are seen at neither end of the span, of "
+    "which the parents count a part.",
+    threshold="100 a second with at most 20 ms of CPU time each, half of one CPU and half of the busy time together",
+    sources=("proc_stat(5), processes", "proc_pid_stat(5), cutime and cstime"),
+    explains=("cpu.saturated",),
+)
+def short_lived(seen: Observation) -> Iterator[BindingCause]:
+    """Work that is done by one process after the other, each of which costs more to begin than it does."""
+    whole, begun, seconds = (
+        seen.cpus.get("all"),
+        seen.per_second("scheduler", "host", "forks") or 0.0,
+        seen.span.seconds_of("process"),
+    )
+    if whole is None or whole.busy is None or not seconds or begun < BEGUN_FROM:
+        return
+    tasks = whole.busy - (whole.irq or 0.0) - (whole.softirq or 0.0)
+    used = [seen.rose("process", name, "cpu_ms") or 0 for name in seen.span.names("process")]
+    whole_ms = tasks * seen.cpu_count * seconds * 1000
+    unseen_ms = whole_ms - sum(used)
+    each_ms = unseen_ms / (begun * seconds)
+
+    def of_children(name: str) -> int | None:
+        return seen.rose("process", name, "children_ms")
+
+    if each_ms > SHORT_MS or unseen_ms < MOSTLY_FROM * max(seconds * 1000, whole_ms):
+        return
+    # In a container the CPUs are those of the host: what parents here have waited for is certainly of here.
+    if sum(of_children(name) or 0 for name in seen.span.names("process")) < MOSTLY_FROM * unseen_ms:
+        return
+    yield short_lived.bind(
+        unseen_ms / whole_ms,
+        f"{begun:.0f} processes begin each second, and use {each_ms:.2g} ms of CPU time each",
+        of="CPU time",
+        evidence={"begun_per_s": begun, "cpu_ms": each_ms, "busy_share": whole.busy},
+        advice="Let one process do the work of many: to begin and end costs most of it. Find who starts them: a shell "
+        "in a loop, a check that runs too often, a service that fails and starts again.",
+        commands=("perf trace -a -s -e execve -- sleep 5", "systemctl list-units --state=activating"),
+        asks=largest_process(seen, of_children, unseen_ms),
     )
 
 
@@ -330,7 +453,7 @@ def interrupts(seen: Observation) -> Iterator[BindingCause]:
     id="application.single-thread",
     resource="application",
     help="application",
-    what="CPU time of each process over the span, while other CPUs are idle.",
+    what="CPU time of each process over the span, while other CPUs have room.",
     threshold="a process that uses 95 to 105 % of one CPU for the whole span, most of it with one thread; or one "
     "thread of it 95 %, the next less than half of that, and all up to twice that; without niced ones",
     sources=("proc_pid_stat(5)",),
@@ -338,36 +461,48 @@ def interrupts(seen: Observation) -> Iterator[BindingCause]:
 def single_thread(seen: Observation) -> Iterator[BindingCause]:
     """A process with one thread that is always busy: more CPUs do not help it."""
     whole, seconds = seen.cpus.get("all"), seen.span.seconds_of("process")
+    found: dict[tuple[str, str | None], list[tuple[float, float, str]]] = {}
     for name, share in _list_shares(seen):
-        process, unit = seen.word("process", name, "name"), seen.word("process", name, "unit")
-        if _POLLS.match(process or "") or is_kernel_thread(seen, name):
+        process, unit = seen.word("process", name, "name") or "?", seen.word("process", name, "unit")
+        if _POLLS.match(process) or is_kernel_thread(seen, name):
             continue
         thread = _share_of_one_thread(seen, name, share, seconds)
         if thread is not None:
-            yield single_thread.bind(
-                min(thread, 1.0),
-                f"{process} ({name.partition('@')[0]}) uses one CPU wholly, and the others are idle"
-                if share <= ONE_CPU_UP_TO
-                else f"One thread of {process} ({name.partition('@')[0]}) is always busy, and the others are not",
-                evidence={
-                    "cpu_share_of_process": share,
-                    "cpu_share_of_thread": thread,
-                    "busy_share": whole.busy if whole else None,
-                    "cpus": seen.cpu_count,
-                },
-                advice="More threads in the application, or faster CPUs; more CPUs do not help it.",
-                asks=Asker(unit, f"{process} ({name.partition('@')[0]})", None),
-            )
+            found.setdefault((process, unit), []).append((thread, share, name))
+    for (process, unit), rows in found.items():
+        thread, share, name = max(rows)
+        one = f"{process} ({name.partition('@')[0]})"
+        what, commands = _look_at(one)
+        yield single_thread.bind(
+            min(thread, 1.0),
+            f"{len(rows)} processes {process} use one CPU wholly each, and the others have room"
+            if len(rows) > 1
+            else f"{one} uses one CPU wholly, and the others have room"
+            if share <= ONE_CPU_UP_TO
+            else f"One thread of {one} is always busy, and the others are not",
+            evidence={
+                "cpu_share_of_process": share,
+                "cpu_share_of_thread": thread,
+                "cpu_since_its_start_s": seen.span.samples[-1].counters["process"][name]["cpu_ms"] / 1000,
+                "busy_share": whole.busy if whole else None,
+                "cpus": seen.cpu_count,
+            },
+            advice=f"See {what}. More CPUs do not help one thread: less work, a second thread or a faster CPU does.",
+            commands=commands,
+            asks=Asker(unit, one, None),
+        )
 
 
 def _list_shares(seen: Observation) -> Iterator[tuple[str, float]]:
     """Processes that are not niced, with the share of one CPU that each used, where CPUs have room."""
     whole = seen.cpus.get("all")
     seconds = seen.span.seconds_of("process")
-    if whole is None or whole.idle is None or seen.cpu_count < 2 or whole.busy is None or whole.busy > 0.85:
+    if whole is None or whole.idle is None or seen.cpu_count < 2 or whole.busy is None:
+        return
+    if whole.busy - seen.niced > 0.85:
         return
     # What is more than all CPUs together spent on other tasks is niced, where that of a process is not recorded.
-    not_niced = (whole.busy - (whole.nice or 0.0)) * seen.cpu_count
+    not_niced = (whole.busy - seen.niced) * seen.cpu_count
     for name in seen.span.names("process"):
         used = seen.rose("process", name, "cpu_ms")
         share = used / (seconds * 1000) if used is not None and seconds else 0.0

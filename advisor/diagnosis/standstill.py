@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.diagnosis.askers import asks_storage
-from advisor.diagnosis.cause import BINDS_FROM, Asker, BindingCause, cause
+from advisor.diagnosis.cause import BINDS_FROM, UNANSWERED_FROM, Asker, BindingCause, cause
 from advisor.diagnosis.observation import Observation
 from advisor.diagnosis.storage import BUSY_FROM, IOSTATS, follow_up, waited_share
 from advisor.host.numbers import count_noun
@@ -15,6 +15,10 @@ from advisor.host.patterns import lazy_regex
 _DM = "Linux kernel documentation, ABI/testing/sysfs-block-dm (suspended)"
 _STATES = "proc_pid_stat(5) (state D), proc_pid_wchan(5)"
 _TCP_INFO = "ss(8); tcp_info of include/uapi/linux/tcp.h (busy_time, bytes_acked)"
+_SNMP = "Linux kernel documentation, networking/snmp_counter (TCPSynRetrans, ActiveOpens)"
+MANY_ASKED_AGAIN = 10
+FEW_ASKED_AGAIN = 2
+"""Of a peer to which a connection is asked for at both ends of the span."""
 SILENT_FROM = 0.9
 _NOT_OF_A_DISK = lazy_regex(r"rpc_|nfs|cifs|smb|fuse|request_wait_answer|ceph|percpu_rwsem")
 """Places in the kernel where a process waits for a server, or for a file system that is frozen, not for a busy disk."""
@@ -142,12 +146,59 @@ def _list_sleepers(seen: Observation) -> dict[str, str]:
 
 
 @cause(
+    id="application.lock",
+    resource="application",
+    help="application",
+    what="Processes that wait for a lock of a file, and processes of PostgreSQL that wait for one of its own.",
+    threshold="one of PostgreSQL, or two for one file, at both ends of the span; locks between threads are not seen",
+    sources=("proc_locks(5), flock(2)", "PostgreSQL, update_process_title; src/backend/storage/lmgr/proc.c"),
+)
+def lock(seen: Observation) -> Iterator[BindingCause]:
+    """Processes that wait for each other, while CPUs and disks have room."""
+    looks = [sample.words for sample in seen.span.samples if "process" in sample.words or "lock" in sample.words]
+    waiters: dict[str, list[str]] = {}
+    for name in looks[-1].get("process", {}) if len(looks) > 1 else ():
+        if all(look.get("process", {}).get(name, {}).get("locked") for look in looks):
+            waiters.setdefault("PostgreSQL", []).append(name.partition("@")[0])
+    for pid, words in looks[-1].get("lock", {}).items() if len(looks) > 1 else ():
+        if all(look.get("lock", {}).get(pid, {}).get("file") == words["file"] for look in looks):
+            waiters.setdefault(words["file"], []).append(pid)
+    names = {name.partition("@")[0]: name for name in seen.span.names("process")}
+    for what, pids in waiters.items():
+        is_database = what == "PostgreSQL"
+        if len(pids) < (1 if is_database else 2):
+            continue
+        first = names.get(pids[0], "")
+        process = f"{seen.word('process', first, 'name') or 'process'} ({pids[0]})"
+        holder = seen.word("lock", pids[0], "holder")
+        yield lock.bind(
+            1.0,
+            f"Processes wait for each other: {count_noun(len(pids), 'session')} of PostgreSQL for a lock"
+            if is_database
+            else f"Processes wait for each other: {process} and others for a lock of process {holder}",
+            evidence={"waiting": len(pids), "processes": ", ".join(pids[:_NAMED]), "holder": holder},
+            advice="Find who has the lock and what it does: a transaction that was left open, or one long piece of "
+            "work that is done under it. No tuning of the kernel shortens it.",
+            commands=(
+                "psql -c 'select pid, pg_blocking_pids(pid), now() - query_start, query from pg_stat_activity where "
+                "cardinality(pg_blocking_pids(pid)) > 0'",
+            )
+            if is_database
+            else ("lslocks", f"perf top -p {holder}"),
+            asks=Asker(seen.word("process", first, "unit"), process, None),
+        )
+
+
+@cause(
     id="net.no-answer",
     resource="net",
     help="repair",
-    what="Established connections that have sent data of which nothing is acknowledged.",
-    threshold="data under way 90 % of the time, segments sent again, not a byte acknowledged",
-    sources=(_TCP_INFO,),
+    what="Established connections that have sent data of which nothing is acknowledged, and requests for a "
+    "connection that get no answer.",
+    threshold="data under way 90 % of the time, segments sent again, not a byte acknowledged; 2 requests sent again "
+    "and one peer asked at both ends, or 10 and half of all requests; or half as many segments sent again as sent, "
+    "and 10",
+    sources=(_TCP_INFO, _SNMP),
     explains=("net.loss", "net.round-trip", "net.link-saturated", "net.send-buffer"),
 )
 def no_answer(seen: Observation) -> Iterator[BindingCause]:
@@ -161,6 +212,7 @@ def no_answer(seen: Observation) -> Iterator[BindingCause]:
         if busy and window_ms and busy >= SILENT_FROM * window_ms and resent and acknowledged == 0:
             found.append((name, resent))
     if not found:
+        yield from _unanswered(seen)
         return
     name, resent = max(found, key=lambda one: one[1])
     peer = name.rpartition(" > ")[2]
@@ -171,4 +223,34 @@ def no_answer(seen: Observation) -> Iterator[BindingCause]:
         evidence={"connections": len(found), "connection": name, "retransmitted": resent},
         advice="The peer is gone, or something on the way drops all packets of this size: try it with ping -M do -s.",
         commands=(f"advisor probe {peer.rpartition(':')[0].strip('[]')}", "ss -tin"),
+    )
+
+
+def _unanswered(seen: Observation) -> Iterator[BindingCause]:
+    """Connections that are asked for in vain; else segments of ones that have ended, or that are not listed."""
+    names = (("TcpExt", "TCPSynRetrans"), ("Tcp", "ActiveOpens"), ("Tcp", "RetransSegs"), ("Tcp", "OutSegs"))
+    again, opens, resent, sent = (seen.rose("protocol", *name) or 0 for name in names)
+    peers = [name for name in seen.span.names("asked") if len(seen.span.levels("asked", name, "sockets")) > 1]
+    peer = peers[0] if peers else None
+    is_asked = again >= (FEW_ASKED_AGAIN if peer else max(MANY_ASKED_AGAIN, opens / 2))
+    resent -= again
+    if not is_asked and (resent < MANY_ASKED_AGAIN or resent < UNANSWERED_FROM * sent):
+        return
+    yield no_answer.bind(
+        again / (again + opens) if is_asked else min(1.0, resent / max(1, sent)),
+        f"{peer or 'A peer'} does not answer requests for a connection: {again:,} were sent again"
+        if is_asked
+        else f"Hardly anything that is sent is acknowledged: {count_noun(resent, 'segment')} sent again",
+        of="requests" if is_asked else "segments",
+        device=peer,
+        evidence={"asked_again": again, "asked": opens, "retransmitted": resent, "sent": sent}
+        | ({"peers": ", ".join(peers[:_NAMED])} if peers else {}),
+        advice="The peer is down, its address is wrong, or a firewall on the way drops what is sent to it: a service "
+        "that is stopped on a host that runs refuses at once."
+        if is_asked
+        else "A peer or its service is gone while connections to it last: they end by net.ipv4.tcp_retries2.",
+        commands=(
+            *((f"advisor probe {peer.rpartition(':')[0].strip('[]')}",) if is_asked and peer else ()),
+            "ss -tnp state syn-sent" if is_asked else "ss -tanop",
+        ),
     )

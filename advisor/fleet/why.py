@@ -37,7 +37,6 @@ MIN_PEERS = 5
 MIN_REQUESTS = 50
 """Of one direction, by each device that is compared."""
 MIN_PACKETS = 10_000
-MIN_SEGMENTS = 1_000
 MIN_TIMES = 2.5
 """How many times slower than its peers a device must be, however alike these are."""
 MIN_DEVIATIONS = 5.0
@@ -143,13 +142,12 @@ def _measure_links(host: str, seen: Observation) -> Iterator[PeerFigure]:
 def _measure_whole(host: str, seen: Observation) -> Iterator[PeerFigure]:
     cloud = seen.facts.host.cloud
     kind = (cloud and cloud.instance_type) or f"{seen.cpu_count} CPUs"
-    whole, sent = seen.cpus.get("all"), seen.rose("protocol", "Tcp", "OutSegs")
-    resent = seen.rose("protocol", "Tcp", "RetransSegs")
+    whole, resent = seen.cpus.get("all"), seen.resent_share
     shares: dict[Measure, float | None] = {
         "steal": whole.steal if whole else None,
         "storage-stall": seen.stall("io"),
         "memory-stall": seen.stall("memory"),
-        "resent": min(1.0, resent / sent) if resent is not None and sent and sent >= MIN_SEGMENTS else None,
+        "resent": None if resent is None else min(1.0, resent),
     }
     for measure, share in shares.items():
         if share is not None:

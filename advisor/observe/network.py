@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -469,12 +470,14 @@ _COUNTED = (
 # Source: ss(8); tcp_info of include/uapi/linux/tcp.h, since Linux 4.10. No process names are asked for.
 
 CONNECTIONS = ("ss", "-tin", "state", "established")
+ASKED = ("ss", "-tn", "state", "syn-sent")
 MAX_CONNECTIONS = 200
 """Those that carried the most; a sample holds no more."""
 _COUNTERS = {
     **{name: name for name in ("bytes_sent", "bytes_acked", "bytes_received", "segs_out", "data_segs_out")},
     **{"busy": "busy_ms", "rwnd_limited": "rwnd_limited_ms", "sndbuf_limited": "sndbuf_limited_ms"},
 }
+_MOST_ASKED = 20
 _WORD = re.compile(r"(?<![a-z_])([a-z_]+):([0-9][0-9./]*)(?:ms)?(?:\([0-9.]+%\))?", re.ASCII)
 
 
@@ -496,6 +499,12 @@ def parse_connections(text: str) -> dict[str, Connection]:
         elif name:
             found[name] = _parse_info(line)
     return found
+
+
+def parse_asked(text: str) -> Counter[str]:
+    """``ss -tn state syn-sent``: how many sockets ask each ``PEER:PORT`` for a connection."""
+    ends = ([word for word in line.split() if _is_end(word)] for line in text.split("\n"))
+    return Counter(found[1] for found in ends if len(found) == 2)
 
 
 def _is_end(word: str) -> bool:
@@ -534,6 +543,11 @@ def read_connections(host: Host, reading: Reading) -> None:
     busiest = sorted(found, key=lambda one: -sum(found[one].counters.get(f"bytes_{way}", 0) for way in _WAYS))
     for name in busiest[:MAX_CONNECTIONS]:
         reading.add("tcp", name, *found[name])
+    # Some were asked for again since boot: who is asked now.
+    if reading.counters.get("protocol", {}).get("TcpExt", {}).get("TCPSynRetrans"):
+        asked = host.run(ASKED)
+        for name, count in parse_asked("" if isinstance(asked, Missing) else asked.stdout).most_common(_MOST_ASKED):
+            reading.add("asked", name, gauges={"sockets": count})
 
 
 _WAYS = ("acked", "sent", "received")

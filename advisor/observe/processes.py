@@ -25,6 +25,10 @@ MAX_PROCESSES = 4000
 """Beyond, reading all of them would be the load that is looked for."""
 HIDDEN_STORAGE = "process others"
 """Under this a sample says about which processes it could not read the storage."""
+IDLE_CLASS = 20
+"""The nice value that a sample has of a process of SCHED_IDLE which has none: sched(7), lower than nice 19."""
+_LOCKED = " waiting"
+"""How the title of a PostgreSQL process ends that waits for a lock (src/backend/storage/lmgr/proc.c)."""
 _NAMED = 5
 _MANY_FILES = 50
 """Fewer of a process that serves no storage are not held against its limit: looking at each costs time."""
@@ -104,6 +108,28 @@ def _find_wait(host: Host, process: psutil.Process, status: str) -> dict[str, st
     return {} if "refrigerator" in place else {"waits_in": place[:80] if place.strip("0") else "unknown"}
 
 
+def _is_of_idle_class(pid: int) -> bool:
+    try:
+        return os.sched_getscheduler(pid) == os.SCHED_IDLE
+    except OSError:
+        return False
+
+
+def read_locks(host: Host, reading: Reading) -> None:
+    """Processes that wait for a lock of a file, with who has it: kind ``lock`` by PID. Source: proc_locks(5)."""
+    holder = ""
+    for line in host.read_or_empty("/proc/locks").split("\n"):
+        words = line.split()
+        waits = words[1:2] == ["->"]
+        place = 5 if waits else 4
+        if len(words) <= place + 1 or not is_count(words[place]):
+            continue
+        if waits:
+            reading.add("lock", words[place], words={"holder": holder, "file": words[place + 1]})
+        else:
+            holder = words[place]
+
+
 def read_processes(host: Host, reading: Reading) -> None:
     """Every process but the advisor's own. A name is ``PID@START``, so a number that is used again is another one."""
     reading.ask("process")
@@ -126,6 +152,8 @@ def read_processes(host: Host, reading: Reading) -> None:
         if process.pid in mine or times is None:
             continue
         counters = {"cpu_ms": round((times.user + times.system) * 1000), "io_wait_ms": round(times.iowait * 1000)}
+        # Of children that have ended and that it has waited for.
+        counters |= {"children_ms": round((times.children_user + times.children_system) * 1000)}
         if storage is None:
             hidden.append(process.pid)
         else:
@@ -141,8 +169,11 @@ def read_processes(host: Host, reading: Reading) -> None:
             words |= _find_wait(host, process, found["status"])
             if unit is None and times.system >= _BUSY_SECONDS and process.ppid() == _KTHREADD:
                 words["kind"] = KERNEL_THREAD
+            if words["name"] == "postgres" and " ".join(process.cmdline()).rstrip().endswith(_LOCKED):
+                words["locked"] = "PostgreSQL"
         levels = _count_files(host, process.pid, least=0 if unit and STORAGE_UNIT.match(unit) else _MANY_FILES)
-        levels |= {"nice": found["nice"]} if found["nice"] else {}
+        nice = found["nice"] or (IDLE_CLASS if _is_of_idle_class(process.pid) else 0)
+        levels |= {"nice": nice} if nice else {}
         rows.append((f"{process.pid}@{found['create_time']:.2f}", counters, levels, words))
     _add_threads(host, rows)
     for row in rows:

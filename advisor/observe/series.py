@@ -37,7 +37,7 @@ from advisor.observe.network import (
     read_softnet,
     read_udp6,
 )
-from advisor.observe.processes import read_processes
+from advisor.observe.processes import read_locks, read_processes
 from advisor.observe.sample import Reading, Sample
 from advisor.observe.span import CounterSpan
 from advisor.observe.volumes import read_allowances, read_volumes
@@ -86,6 +86,7 @@ AT_THE_ENDS: tuple[Source, ...] = (
     read_nfs_mounts,
     read_pauses,
     read_processes,
+    read_locks,
 )
 """A read for each device, CPU, process or service: rates of these run from the first sample to the last."""
 COSTLY = frozenset({read_cgroups, read_thermal, read_link_errors, read_network_spaces, read_scsi, read_log_errors})

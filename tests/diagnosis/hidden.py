@@ -6,6 +6,7 @@ They were written before the rules had seen them, against what the rules read; w
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from tests.diagnosis.moments import Array, Connection, Disk, FileSystem, Group, Link, Machine, NfsMount, Process
@@ -70,6 +71,29 @@ def _invalid(at: float) -> Machine:
     return Machine(extra={"/proc/net/stat/nf_conntrack": text})
 
 
+def _batch(nice: int = 19, count: int = 4) -> tuple[Process, ...]:
+    names = ("boinc", "fold", "xmrig", "make")[:count]
+    return (Process(), *(Process(name, "batch.service", cpu=0.96, nice=nice) for name in names))
+
+
+def _stat(at: float) -> dict[str, str]:
+    """A virtual disk that has completed a million reads of 4 KiB in 0.15 ms each, and now takes 1.7 ms."""
+    reads = 1_000_000 + int(9000 * at)
+    row = (
+        f" 254 0 vda {reads} 0 {reads * 8} {150_000 + int(15_300 * at)} 0 0 0 0 0 {int(1000 * at)} {int(15_300 * at)}\n"
+    )
+    return {"/proc/diskstats": row}
+
+
+def _quiet_then_deep(at: float) -> Machine:
+    """Reads of 0.15 ms for two seconds, then many at a time; it took as long before."""
+    quiet, deep = min(at, 2.0), max(0.0, at - 2.0)
+    reads, ms = 10_000_000 + int(900 * quiet + 12_000 * deep), 17_000_000 + int(135 * quiet + 20_400 * deep)
+    row = f" 254 0 vda {reads} 0 {reads * 8} {ms} 0 0 0 0 0 {int(135 * quiet + 1000 * deep)} {ms}\n"
+    return Machine(io_some=0.3, disks=(_DEEP,), extra={"/proc/diskstats": row})
+
+
+_DEEP = Disk("vda", 84_000, 0, 4, 4, 1.31, busy=1.0, number="254:0")
 _ZRAM = {"/proc/swaps": "Filename Type Size Used Priority\n/dev/zram0 partition 8000000 7900000 100\n"}
 _EBS = {"/sys/block/nvme1n1/device/model": "Amazon Elastic Block Store"}
 _KVM = {
@@ -107,6 +131,54 @@ HIDDEN: dict[str, Hidden] = {
         Hidden(Machine(io_some=0.9, iowait=0.4, disks=(_sd("b", 2200, 14, 1.0, read_kib=4),),
                        extra={"/sys/block/sdb/device/queue_depth": "1\n", "/sys/block/sdb/queue/nr_requests": "64\n"}),
                "disk.queue-full", never="disk.saturated"),
+    "loss of 5 %, for which the window of the peer fills":
+        Hidden(Machine(tcp={"OutSegs": 5000, "RetransSegs": 250, "InSegs": 4000},
+                       connections=(Connection(busy=0.98, rwnd=0.7, bytes=5e6, resent=250),)), "net.loss",
+               never="net.receive-window net.send-buffer"),
+    "loss of 6 % towards this host, which holds what comes after it":
+        Hidden(Machine(tcp={"InSegs": 5000, "TCPOFOQueue": 300, "PruneCalled": 60, "OutSegs": 3000}), "net.loss",
+               never="net.receive-window"),
+    "small window on a way that loses 1 of 150 segments":
+        Hidden(Machine(tcp={"OutSegs": 3000, "RetransSegs": 20},
+                       connections=(Connection(busy=0.99, rwnd=0.9, bytes=4e6, resent=20),)), "net.receive-window",
+               "net.receive-window net.loss"),
+    "every CPU busy with what is niced":
+        Hidden(Machine(user=0.03, nice=0.93, cpu_some=0.12, running=5, processes=_batch()), "cpu.niced"),
+    "more niced tasks than CPUs": Hidden(Machine(user=0.04, nice=0.92, cpu_some=0.95, running=9), "cpu.niced"),
+    "more niced tasks than CPUs, no PSI": Hidden(Machine(user=0.04, nice=0.92, psi=False, running=9), "cpu.niced"),
+    "tasks of the class SCHED_IDLE on every CPU, whose time counts as that of users":
+        Hidden(Machine(user=0.97, cpu_some=0.95, running=9, processes=_batch(20)), "cpu.niced",
+               never="cpu.saturated application.single-thread"),
+    "tasks of the class SCHED_BATCH on every CPU, which make no room":
+        Hidden(Machine(user=0.97, cpu_some=0.95, running=9, processes=_batch(0)), "cpu.saturated", never="cpu.niced"),
+    "one thread beside what is niced":
+        Hidden(Machine(user=0.25, nice=0.7, cpu_some=0.95, running=9,
+                       processes=(Process("cobol", "x.service", cpu=1.0), *_batch(count=3))),
+               "application.single-thread", "cpu.niced", never="cpu.saturated"),
+    "quota of a service beside what is niced":
+        Hidden(Machine(user=0.1, nice=0.85, cpu_some=0.9, running=9, processes=_batch(),
+                       groups=(Group(throttled=0.9, quota="50000 100000"),)), "cpu.quota", "cpu.niced"),
+    "stolen time beside what is niced":
+        Hidden(Machine(user=0.05, nice=0.6, steal=0.3, cpu_some=0.9, running=9, processes=_batch()), "cpu.steal",
+               "cpu.niced"),
+    "a full disk beside what is niced":
+        Hidden(Machine(user=0.03, nice=0.9, io_some=0.8, cpu_some=0.9, running=9, processes=_batch(),
+                       disks=(_nvme(0, 12_000, 8, read_kib=256),)), "disk.saturated", "cpu.niced"),
+    "processes that live for a moment, one after the other":
+        Hidden(Machine(user=0.2, system=0.15, forks=700,
+                       processes=(Process("bash", "", cpu=0.3, children=0.9),)), "application.short-lived",
+               never="cpu.saturated application.single-thread"),
+    "short processes on every CPU":
+        Hidden(Machine(user=0.6, system=0.38, cpu_some=0.7, running=14, forks=3000,
+                       processes=(Process("nagios", "nagios.service", cpu=0.2, children=3.4),)),
+               "application.short-lived", never="cpu.saturated"),
+    "queue of 110 at a virtual disk, asked for asynchronously by an idle host":
+        Hidden(Machine(io_some=0.02, disks=(_DEEP,)), "disk.saturated"),
+    "virtual disk that took a tenth of the time before":
+        Hidden(lambda at: Machine(io_some=0.3, disks=(replace(_DEEP, reads=9000, wait_ms=1.7),), extra=_stat(at)),
+               "disk.saturated"),
+    "virtual disk that took a tenth of the time in the first seconds":
+        Hidden(_quiet_then_deep, "disk.saturated"),
     "receive buffers that are pruned": Hidden(Machine(tcp={"PruneCalled": 60, "RcvPruned": 4}), "net.receive-window"),
     "receive window closed by a slow reader here":
         Hidden(Machine(tcp={"TCPToZeroWindowAdv": 30, "TCPFromZeroWindowAdv": 30, "TCPWantZeroWindowAdv": 90}),
@@ -254,11 +326,6 @@ HIDDEN: dict[str, Hidden] = {
 # fmt: on
 
 
-def _nice_batch(threads: tuple[float, ...] = ()) -> tuple[Process, ...]:
-    names = ("boinc", "fold", "xmrig", "make")
-    return (Process(), *(Process(name, "batch.service", cpu=0.97, threads=threads) for name in names))
-
-
 def _writer(at: float, *, io_some: float) -> Group:
     """A service that writes just what its limit of 10 MiB/s admits."""
     written = int(10_485_000 * (at + 1000))
@@ -290,6 +357,8 @@ def _memory_max_of_files(at: float) -> Machine:
     return Machine(groups=(Group(memory_max="4294967296\n", memory_some=0.02, more=more),))
 
 
+_STANDBY = "1: FLOCK  ADVISORY  WRITE 100 08:01:9 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 7 08:01:9 0 EOF\n"
+
 # fmt: off
 WELL_BUT_BUSY: dict[str, Moments] = {
     "backup at 100 % of an NVMe drive, depth 32, answered at once":
@@ -307,10 +376,15 @@ WELL_BUT_BUSY: dict[str, Moments] = {
     "a burst of segments sent again": lambda at: Machine(
         tcp={"OutSegs": 50_000, "RetransSegs": 0.5 if at < 3 else 0.51}, connections=(Connection(busy=0.3, bytes=2e7),)
     ),
-    "every CPU busy with what is niced":
-        Machine(user=0.03, nice=0.93, cpu_some=0.12, running=5, processes=_nice_batch()),
-    "more niced tasks than CPUs": Machine(user=0.04, nice=0.92, cpu_some=0.95, running=9, processes=_nice_batch()),
-    "more niced tasks than CPUs, no PSI": Machine(user=0.04, nice=0.92, psi=False, running=9),
+    "all but a few of the CPUs busy with what is niced": Machine(user=0.03, nice=0.8, running=4),
+    "a build of many jobs, of which each works for a while":
+        Machine(user=0.8, cpu_some=0.3, running=5, forks=150,
+                processes=(Process("make", "ci.service", cpu=0.05, children=2.6),)),
+    "a service that starts some helpers a second":
+        Machine(user=0.2, forks=140, processes=(Process("cron", "cron.service", cpu=0.01, children=0.2),)),
+    "one that waits for the lock of a file, as a standby does": Machine(extra={"/proc/locks": _STANDBY}),
+    "loop devices and zram at rest":
+        Machine(disks=(Disk(), Disk("loop0", 0, 0, number="7:0"), Disk("zram0", 0, 0, number="252:0"))),
     "one CPU busy with what is niced":
         Machine(user=0.02, nice=0.25, processes=(Process(), Process("borg", "backup.service", cpu=0.99, nice=19))),
     "the same, where niceness is not recorded":
@@ -318,8 +392,12 @@ WELL_BUT_BUSY: dict[str, Moments] = {
     "writeback that is held at the limit of a service":
         lambda at: Machine(io_some=0.03, dirty=(30_000, 9_000), groups=(_writer(at, io_some=0.01),)),
     "timer that is throttled for a moment": _short_runs,
-    "server that is gone is asked for a connection":
-        Machine(tcp={"OutSegs": 100, "RetransSegs": 3, "TCPSynRetrans": 3, "TCPTimeouts": 3}),
+    "one peer of many that is asked for a connection once more":
+        Machine(tcp={"OutSegs": 100, "RetransSegs": 1.5, "TCPSynRetrans": 1.5, "ActiveOpens": 40}),
+    "connections that are asked for all the time, and answered":
+        Machine(tcp={"OutSegs": 9000, "RetransSegs": 0.1, "TCPSynRetrans": 0.1, "ActiveOpens": 40},
+                asked="10.9.9.9:80"),
+    "few segments, of which a connection that ends sends some again": Machine(tcp={"OutSegs": 1.2, "RetransSegs": 0.8}),
     "segments that were late and not lost":
         Machine(tcp={"OutSegs": 4000, "RetransSegs": 40, "TCPDSACKRecv": 38, "TCPSpuriousRTOs": 1},
                 connections=(Connection(busy=0.3, bytes=5e6),)),

@@ -17,7 +17,7 @@ from advisor.host import Completed, Host, MemoryFiles, RecordedCommands
 from advisor.host.ethtool import Answer
 from advisor.observe.drives import parse_smart_log
 from advisor.observe.hardware import parse_kills, parse_log_errors
-from advisor.observe.network import ALL_SOCKETS, CONNECTIONS
+from advisor.observe.network import ALL_SOCKETS, ASKED, CONNECTIONS
 from advisor.observe.processes import KERNEL_THREAD
 from advisor.observe.sample import Reading, Sample
 from advisor.observe.series import take_sample
@@ -137,6 +137,10 @@ class Process:
     waits_in: str = ""
     """Where in the kernel it sleeps, uninterruptibly, whenever somebody looks."""
     cgroup: str = ""
+    children: float = 0
+    """The share of one CPU of children that have ended."""
+    locked: bool = False
+    """Whether its title says that it waits, as that of a process of PostgreSQL."""
     of_kernel: bool = False
     """Whether it is a thread of the kernel's own."""
 
@@ -185,6 +189,7 @@ class Machine:
     io_some: float = 0.01
     memory_some: float = 0.0
     psi: bool = True
+    forks: float = 3
     running: int = 1
     disks: tuple[Disk, ...] = (Disk(),)
     links: tuple[Link, ...] = (Link(),)
@@ -230,6 +235,8 @@ class Machine:
     stepped: float = 0.0
     """Seconds by which the clock is set forward in the middle of the span."""
     neighbours_full: float | None = None
+    asked: str = ""
+    """A peer of which a connection is asked whenever somebody looks."""
     ports: int = 3
     """Local ports from 40000 to 40199 that are used towards one destination."""
     log: tuple[str, ...] = ()
@@ -353,8 +360,8 @@ def _cpu_files(machine: Machine, at: float) -> dict[str, str]:
     counts = " ".join(str(int(machine.irqs[cpu % len(machine.irqs)] * at) + 1) for cpu in range(machine.cpus))
     files["/proc/stat"] = (
         f"cpu  {' '.join(map(str, total))} 0 0\n{''.join(rows)}intr {int(at * 1000)} 0\nctxt {int(at * 5000)}\n"
-        f"processes {int(at * 3)}\nprocs_running {machine.running}\nprocs_blocked {round(machine.io_some)}\n"
-        f"softirq {int(at * 500)} 0\n"
+        f"processes {int(at * machine.forks)}\nprocs_running {machine.running}\n"
+        f"procs_blocked {round(machine.io_some)}\nsoftirq {int(at * 500)} 0\n"
     )
     files["/proc/interrupts"] = f"  {head}\n 24: {counts} IR-PCI-MSI {machine.irq_name}\n"
     packets = [machine.packets[cpu % len(machine.packets)] for cpu in range(machine.cpus)]
@@ -536,6 +543,7 @@ def host_at(machine: Machine, at: float) -> Host:
     answers = {
         CONNECTIONS: Completed(0, _connections_at(machine, at), ""),
         ALL_SOCKETS: Completed(0, _sockets_of(machine), ""),
+        ASKED: Completed(0, f"Recv-Q Send-Q Local Peer\n0 1 10.0.0.1:{40000 + int(at)} {machine.asked} \n", ""),
         DF: Completed(0, _space_at(machine, at), ""),
         ETHTOOL: Completed(0, f"NIC statistics:\n     tx_timeout: 0\n{statistics}", ""),
     }
@@ -558,8 +566,8 @@ def _sockets_of(machine: Machine) -> str:
 
 
 def _space_at(machine: Machine, at: float) -> str:
-    """What df prints, with a tmpfs that is full."""
-    rows = ["Type     1B-blocks      Used     Avail   Inodes    IFree Mounted on", "tmpfs 9 9 0 9 0 /run"]
+    """What df prints, with an image that is as full as it was made."""
+    rows = ["Type     1B-blocks      Used     Avail   Inodes    IFree Mounted on", "squashfs 9 9 0 9 0 /snap"]
     for one in machine.filesystems:
         grown = int(one.grows * (at - 1000))
         size = one.used + one.available
@@ -574,7 +582,8 @@ def _add_instruments(machine: Machine, reading: Reading, at: float) -> None:
     """What no file says: processes, log pages and the state of the clock, which are read on a running host alone."""
     reading.missing = {key: why for key, why in reading.missing.items() if key not in ("process", "clock")}
     for number, one in enumerate(machine.processes):
-        counters = {"cpu_ms": int(one.cpu * at * 1000), "read_chars": int(one.chars * at)}
+        counters = {"cpu_ms": int(one.cpu * at * 1000), "children_ms": int(one.children * at * 1000)}
+        counters |= {"read_chars": int(one.chars * at)}
         counters |= {"read_bytes": int(one.read * at), "write_bytes": 0}
         levels = {"open_files": one.files[0], "open_files_limit": one.files[1]} if one.files else {}
         levels |= {"threads": len(one.threads)} if one.threads else {}
@@ -582,6 +591,7 @@ def _add_instruments(machine: Machine, reading: Reading, at: float) -> None:
         counters |= {f"thread_{200 + tid}_ms": int(share * at * 1000) for tid, share in enumerate(one.threads)}
         words = {"name": one.name, "unit": one.unit, "waits_in": one.waits_in, "cgroup": one.cgroup}
         words |= {"kind": KERNEL_THREAD} if one.of_kernel else {}
+        words |= {"locked": "PostgreSQL"} if one.locked else {}
         words = {field: word for field, word in words.items() if word}
         reading.add("process", f"{100 + number}@1.00", counters, levels, words)
     if machine.ebs:

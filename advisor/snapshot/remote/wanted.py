@@ -327,7 +327,7 @@ EACH_MOMENT: Names = _words(
 
 AT_THE_ENDS: Names = _words(
     "/proc/interrupts /proc/net/stat/nf_conntrack /proc/net/stat/arp_cache /proc/net/stat/ndisc_cache",
-    "/proc/net/snmp6 /proc/net/sockstat6 /proc/sys/net/ipv4/ip_local_port_range",
+    "/proc/locks /proc/net/snmp6 /proc/net/sockstat6 /proc/sys/net/ipv4/ip_local_port_range",
     "/proc/sys/net/ipv4/neigh/default/gc_thresh3 /proc/sys/net/ipv6/neigh/default/gc_thresh3",
     "/proc/self/mountstats /proc/fs/nfsd/pool_stats /proc/spl/kstat/zfs/arcstats",
     "/proc/sys/net/netfilter/nf_conntrack_count /proc/sys/net/netfilter/nf_conntrack_max",
