@@ -12,13 +12,25 @@ from typing import TYPE_CHECKING
 
 from advisor.errors import UsageError
 from advisor.host import Host, live_host
+from advisor.host.files import DirectoryFiles
 from advisor.host.numbers import is_count
+from advisor.host.provenance import is_own_tree
 from advisor.operations import scan
 from advisor.operations.library import explain_absence
-from advisor.operations.muting import MutingEntry, add_muting, current_day, is_about, parse_until
+from advisor.operations.muting import (
+    IGNORE_FILE,
+    VARIABLE,
+    MutingEntry,
+    add_muting,
+    current_day,
+    ignore_file,
+    is_about,
+    parse_until,
+)
 from advisor.recommend.fixes import Fix, make_fix, make_safe_fix, select_findings
 from advisor.rules.finding import finding_devices
 from advisor.rules.numbering import NumberedFindings, find_numbered, number_findings
+from advisor.shell.quote import shell_quote
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,8 +113,8 @@ def accept_finding(
 
     ``until`` is the last day, as `parse_until` takes it, ``device`` and ``host`` are names or patterns as for a shell;
     without a host it holds for this machine alone. With a capture ``of`` another host, the number is of its page and
-    the host is it; ``workload`` and ``volumes`` are those of the page.
-    Changes that file. Raises UsageError, PermissionDeniedError, InvalidInputError.
+    the host is it, which `IGNORE_FILE` takes only where ``host`` says so; ``workload`` and ``volumes`` are those of the
+    page. Changes that file. Raises UsageError, PermissionDeniedError, InvalidInputError.
     """
     day = None if until is None else parse_until(until, current_day())
     given = (device,) if isinstance(device, str) else tuple(dict.fromkeys(device or ()))
@@ -111,6 +123,12 @@ def accept_finding(
         host = escape(scan(of).facts.host.hostname or "")
         if not host:
             raise UsageError("the capture does not say its host's name", hint="--host NAME says whose finding it is")
+        is_own = isinstance(of.files, DirectoryFiles) and is_own_tree(of.files.root)
+        if str(ignore_file()) == IGNORE_FILE and not is_own:
+            raise UsageError(
+                f"{IGNORE_FILE} is this host's, and the finding is another one's",
+                hint=f"--host {shell_quote(host)} accepts it there for that host; {VARIABLE} names another file",
+            )
     if not reason.strip():
         raise UsageError("--reason: empty", hint="say why, for those who read it later")
     entries = tuple(MutingEntry(rule, reason, name, host, day) for name in devices)
