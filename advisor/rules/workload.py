@@ -107,10 +107,15 @@ WORKLOADS: Mapping[str, DeclaredWorkload] = {
         DeclaredWorkload("mysql", block_bytes=16 << 10, access="random"),
         DeclaredWorkload("kafka", access="sequential", transport="tcp"),
         DeclaredWorkload("minio", block_bytes=1 << 20, access="sequential", transport="tcp"),
-        *(DeclaredWorkload(name, transport="tcp") for name in ("ceph-osd", "nfs-server", "redis", "web-server")),
+        *(
+            DeclaredWorkload(name, transport="tcp")
+            for name in ("ceph-osd", "iscsi", "nfs-client", "nfs-server", "redis", "web-server")
+        ),
     )
     if named.name
 }
+
+_DATABASES = "oltp or postgresql or mysql or iris"
 
 
 def _parse_share(text: str) -> float | None:
@@ -170,7 +175,7 @@ def _list_names(others: Mapping[str, DeclaredWorkload]) -> str:
 def _named_workload(name: str, others: Mapping[str, DeclaredWorkload]) -> DeclaredWorkload:
     known = WORKLOADS.get(name) or others.get(name)
     if known is None:
-        near = " or ".join(near_names(name, (*WORKLOADS, *others)))
+        near = " or ".join(near_names(name, (*WORKLOADS, *others, "database"))).replace("database", _DATABASES)
         raise UsageError(
             f"--workload: no workload is named {name!r}", hint=f"did you mean {near}?" if near else _list_names(others)
         )
