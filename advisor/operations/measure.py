@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from advisor.errors import UsageError
+from advisor.errors import AdvisorError, InvalidInputError, UsageError
 from advisor.host import live_host
 from advisor.host.patterns import lazy_regex
 from advisor.proof import bench
@@ -24,6 +24,8 @@ from advisor.proof.series import Bench
 from advisor.proof.session_runner import ProgressEvent, Settings
 from advisor.proof.sizes import file_size as file_size_bytes
 from advisor.proof.workloads import expand_workloads
+from advisor.shell.quote import shell_quote
+from advisor.snapshot.open import open_host
 
 _BUDGET_MAX_SECONDS = 7 * 86400
 _DEAD_TIME_MAX_SECONDS = 3600.0
@@ -156,12 +158,25 @@ def measure_series(
     return bench.bench(live_host(), workloads, settings, options=options, progress=progress)
 
 
-def load_result(path: Path) -> Saved | SavedBench:
+def load_result(path: Path, *compared: Path) -> Saved | SavedBench:
     """Return a kept proof, series or comparison of several profiles. Raises InvalidInputError, PermissionDeniedError.
 
-    The result is one that `analyse_result` takes.
+    The result is one that `analyse_result` takes. ``compared`` are the files of a comparison that it is of.
     """
-    return load_any(path)
+    try:
+        return load_any(path)
+    except InvalidInputError as error:
+        if not path.exists():
+            raise
+        try:
+            open_host(snapshot=path)
+        except AdvisorError:
+            raise error from None
+        call = ("advisor fleet compare", *compared) if compared else ("advisor scan --snapshot", path)
+        raise InvalidInputError(
+            f"{path}: the capture of a host, not a saved proof or series",
+            hint=" ".join((call[0], *(shell_quote(str(one)) for one in call[1:]))),
+        ) from error
 
 
 def analyse_result(saved: Saved | SavedBench) -> Proof | Bench:
@@ -176,7 +191,7 @@ def compare_results(first: Path, second: Path) -> SeriesComparison:
     Measures nothing. Raises UsageError for a comparison of several profiles, InvalidInputError for files that are no
     kept results or have no workload in common.
     """
-    found, other = load_any(first), load_any(second)
+    found, other = (load_result(path, first, second) for path in (first, second))
     for path, saved in ((first, found), (second, other)):
         if isinstance(saved, Saved) and not saved.proof.session.is_paired:
             raise UsageError(
