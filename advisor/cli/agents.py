@@ -23,6 +23,8 @@ def serve(root: Root = None, snapshot: Snapshot = None) -> int:
 
     from advisor.errors import RefusedError, UsageError
 
+    if str(snapshot) == "-":
+        raise UsageError("--snapshot -: the protocol is on standard input", hint="--snapshot FILE")
     host = None if root is None and snapshot is None else operations.open_host(root, snapshot)
     if find_spec("mcp") is None:
         raise RefusedError(

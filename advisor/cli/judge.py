@@ -27,8 +27,10 @@ def judge(
     from advisor.operations.judge import MAX_BYTES, judge_lines, read_given
     from advisor.report.judge_page import judge_document, judge_text
 
-    host = operations.open_host(root, snapshot)
     names = files or ["-"]
+    if "-" in names and str(snapshot) == "-":
+        raise UsageError("--snapshot - takes standard input, as the text does", hint="name a file for one of both")
+    host = operations.open_host(root, snapshot)
     if "-" in names and sys.stdin is None:
         raise UsageError("standard input is closed", hint="name a file")
     if "-" in names and sys.stdin.isatty():

@@ -24,7 +24,7 @@ Root = Annotated[
 ]
 Snapshot = Annotated[
     Path | None,
-    Option("--snapshot", metavar="FILE", help="Read an archive of advisor snapshot, or a sosreport, not this host."),
+    Option("--snapshot", metavar="FILE", help="Read an archive of advisor snapshot, or a sosreport (- is stdin)."),
 ]
 FailOn = Annotated[
     str | None,

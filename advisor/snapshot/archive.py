@@ -55,6 +55,10 @@ _MAX_LEFT_OUT = 200
 _PLAIN_NAME = lazy_regex(r"[^/\0.][^/\0]{0,254}(?:/[^/\0.][^/\0]{0,254}){0,12}")
 _KINDS_OF_FILES: Mapping[int, tarball.Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
 _NOTHING = Missing("absent", "not recorded")
+_TAKEN = (
+    "--snapshot takes what advisor snapshot -o FILE or the script of --script wrote, or a sosreport, supportconfig, "
+    "insights archive or VRTSexplorer"
+)
 
 
 class CommandAnswer(msgspec.Struct, frozen=True):
@@ -276,8 +280,10 @@ def open_unpacked(path: Path) -> Host:
     members = _read_members(_Source.of_directory(path), str(path))
     kind = find_kind(members.contents)
     if kind is None:
+        is_tree = any((path / name).is_dir() for name in ("proc", "sys"))
         raise InvalidInputError(
-            f"{path}: a directory, not an archive of advisor snapshot", hint=f"--root {path} reads a captured tree"
+            f"{path}: a directory without the files of an unpacked sosreport or other support archive",
+            hint=f"--root {path} reads a captured tree" if is_tree else _TAKEN,
         )
     return _make_host(members, str(path))
 
@@ -324,7 +330,7 @@ def _make_host(members: tarball.Members, where: str) -> Host:
             directories = {name.removeprefix(top) or "/" for name in directories}
             tops = _top_directories(contents, links, directories)
         if not tops & {"proc", "sys"}:
-            raise InvalidInputError(f"{where}: holds neither {INDEX} nor a /proc or /sys tree")
+            raise InvalidInputError(f"{where}: holds neither {INDEX} nor a /proc or /sys tree", hint=_TAKEN)
         source = MemoryFiles(contents, links, frozenset(directories), budget=ReadBudget(where, MAX_READ_STEPS))
         return Host(source, NoCommands(), is_root=True)
     index = _decode_index(index_bytes, f"{where}: {INDEX}")
@@ -349,13 +355,9 @@ def _open_file(file: IO[bytes], where: str, use: Callable[[tarball.Members, str]
     except OSError as error:
         raise InvalidInputError(f"{where}: {error.strerror or error}") from error
     except (EOFError, ValueError) as error:
-        raise InvalidInputError(
-            f"{where}: not a snapshot archive: {error!s}",
-            hint="--snapshot takes what advisor snapshot -o FILE or the script of --script wrote, or a sosreport, "
-            "supportconfig, insights archive or VRTSexplorer",
-        ) from error
+        raise InvalidInputError(f"{where}: not a snapshot archive: {error!s}", hint=_TAKEN) from error
     except _damage_errors() as error:
-        raise InvalidInputError(f"{where}: damaged archive: {error}") from error
+        raise InvalidInputError(f"{where}: damaged archive: {error}", hint="copy or capture it again") from error
 
 
 def _damage_errors() -> tuple[type[Exception], ...]:

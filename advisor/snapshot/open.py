@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def open_host(root: str | os.PathLike[str] | None = None, snapshot: str | os.PathLike[str] | None = None) -> Host:
     """Return a host to read: a captured tree, an archive or the output of the capture script; by default this host.
 
-    Raises UsageError for both arguments, InvalidInputError for what cannot be read.
+    The archive ``-`` is standard input. Raises UsageError for both arguments and for a terminal there,
+    InvalidInputError for what cannot be read.
     """
     if root is not None and snapshot is not None:
         raise UsageError("--root and --snapshot exclude each other", hint="give one: a captured tree, or an archive")
@@ -27,7 +28,7 @@ def open_host(root: str | os.PathLike[str] | None = None, snapshot: str | os.Pat
     from pathlib import Path
 
     if snapshot is not None:
-        path = Path(snapshot)
+        path = _place_of(Path(snapshot))
         if path.is_dir():
             from advisor.snapshot.archive import open_unpacked
 
@@ -60,9 +61,40 @@ def open_observed(path: Path) -> tuple[Host, CounterSpan, float]:
     from advisor.snapshot.remote.stream import is_capture
     from advisor.snapshot.spans import read_span
 
+    path = _place_of(path)
     if not path.is_file() or not is_capture(path):
         return open_snapshot(path), *read_span(path)
     from advisor.snapshot.remote.capture import read_capture
 
     archive = read_capture(path)
     return open_archive(archive, str(path)), *read_span(path, archive)
+
+
+def _place_of(path: Path) -> Path:
+    """The file to read. For ``-`` it is standard input: what comes through a pipe is kept in a file without a name, of
+    which nothing is left however this process ends, and which is standard input from then on."""
+    if str(path) != "-":
+        return path
+    import sys
+    import tempfile
+
+    from advisor.snapshot.archive import MAX_SUPPORT_BYTES
+
+    if sys.stdin is None or sys.stdin.isatty():
+        raise UsageError(
+            "--snapshot -: standard input is a terminal, or closed",
+            hint="--snapshot - < FILE, or behind a pipe: ssh HOST sh -s < capture.sh | advisor scan --snapshot -",
+        )
+    if not os.path.isfile("/dev/stdin"):
+        try:
+            with tempfile.TemporaryFile() as kept, open(0, "rb", closefd=False) as given:
+                while data := given.read(1 << 20):
+                    if kept.tell() > MAX_SUPPORT_BYTES:
+                        raise InvalidInputError("standard input: larger than any archive of a host")
+                    kept.write(data)
+                kept.flush()
+                os.dup2(kept.fileno(), 0)
+        except OSError as error:
+            where = tempfile.gettempdir()
+            raise InvalidInputError(f"{where}: {error.strerror}", hint="TMPDIR=DIR names another place") from error
+    return type(path)("/dev/stdin")

@@ -51,6 +51,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (where / "broken.toml").write_text('name = "broken"\ntitle = \n')
     os.mkfifo(where / "pipe")
     archive(where / "up.tar.gz", "proc/../../etc/passwd")
+    archive(where / "tree.tar.gz", "proc/mdstat")
     archive(where / "absolute.tar.gz", "proc", "/etc")
     save_result(where / "a", saved(speeds(8)).bench, {})
     save_result(where / "other", saved({OTHER: speeds(8)}).bench, {})
@@ -65,7 +66,7 @@ def test_a_message_a_code_and_nothing_changed(code: str, call: str, message: str
     assert (done.returncode, done.stdout) == (int(code), ""), done.stderr
     assert message in done.stderr
     assert "observing for" not in done.stderr
-    if words[0] not in ("observe", "snapshot", "rollback-script") and words[:2] != ["profiles", "lint"]:
+    if words[0] not in ("mcp", "observe", "snapshot", "rollback-script") and words[:2] != ["profiles", "lint"]:
         error = judge(call_inside(*words, "--json", ADVISOR_STATE_DIR=state).stdout)["error"]
         assert error["code"] == int(code)
         assert message.removeprefix("hint: ") in error["message"] + str(error["hint"])

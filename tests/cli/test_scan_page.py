@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from datetime import date
@@ -156,6 +157,7 @@ def test_a_plan_of_a_capture_says_where_it_is_applied(machine: Machine) -> None:
 def test_a_directory_and_an_archive_are_told_apart(machine: Machine, tmp_path: Path) -> None:
     archive = tmp_path / "host.tar.gz"
     archive.write_bytes(b"")
+    (tmp_path / "proc").mkdir()
     for option, place, hint in (("--snapshot", tmp_path, "--root"), ("--root", archive, "--snapshot")):
         done = machine.run("scan", option, str(place))
         assert (done.returncode, f"{hint} {place}" in done.stderr) == (2, True)
@@ -169,6 +171,37 @@ def test_a_number_of_a_capture_is_muted_for_its_host(machine: Machine) -> None:
     assert machine.run("unmute", "2").returncode == 3
     assert machine.run("unmute", "1").returncode == 0
     assert "md2" in machine.scan()
+
+
+def test_a_number_of_a_capture_is_not_muted_in_the_file_of_this_machine(machine: Machine) -> None:
+    environment = {"ADVISOR_IGNORE_FILE": ""}
+    done = call_inside("mute", "2", "--reason", "x", "--root", machine.root, **environment)
+    assert (done.returncode, "--host stor1" in done.stderr) == (2, True)
+    assert not Path("/etc/advisor/ignore.toml").exists()
+
+
+def send(data: bytes, *words: str, **places: str) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    call = [sys.executable, "-m", "advisor", *words, "--snapshot", "-"]
+    process = subprocess.Popen(call, stdin=pipe, stdout=pipe, stderr=pipe, env={**os.environ, **places})
+    assert process.stdin is not None
+    process.stdin.write(data)
+    process.stdin.flush()
+    return process
+
+
+@pytest.mark.parametrize("words", [("plan", "jumbo-frames"), ("limits",), ("recommend",), ("explain", "1")])
+def test_standard_input_is_read_as_a_snapshot(words: tuple[str, ...], tmp_path: Path) -> None:
+    piped = send(Path(LAB).read_bytes(), *words, TMPDIR=str(tmp_path)).communicate(timeout=120)
+    given = call_inside(*words, "--snapshot", LAB)
+    assert (piped[0].decode().replace("--snapshot -", f"--snapshot {LAB}"), piped[1]) == (given.stdout, b"")
+
+
+def test_an_interrupted_snapshot_from_standard_input_leaves_nothing(tmp_path: Path) -> None:
+    process = send(bytes(1 << 22), "scan", TMPDIR=str(tmp_path))
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    assert (process.returncode, list(tmp_path.iterdir())) == (130, [])
 
 
 @pytest.mark.parametrize("day", ["2026-13-01", "2026-02-30", "2026/01/31", "31.12.2026"])
