@@ -172,10 +172,10 @@ def load_result(path: Path, *compared: Path) -> Saved | SavedBench:
             open_host(snapshot=path)
         except AdvisorError:
             raise error from None
-        call = ("advisor fleet compare", *compared) if compared else ("advisor scan --snapshot", path)
+        call = "advisor fleet compare" if compared else "advisor scan --snapshot"
         raise InvalidInputError(
             f"{path}: the capture of a host, not a saved proof or series",
-            hint=" ".join((call[0], *(shell_quote(str(one)) for one in call[1:]))),
+            hint=" ".join((call, *(shell_quote(str(one)) for one in compared or (path,)))),
         ) from error
 
 
