@@ -168,7 +168,7 @@ def only_known_keys(path: str, text: str) -> str:
         kept = [""] * (text.count("\n") + 1)
         for found in (one for pattern in patterns for one in re.finditer(pattern, text)):
             # A finding names the line of the file itself.
-            kept[text.count("\n", 0, found.start())] = found[0]
-        return "\n".join(kept)
+            kept[text.count("\n", 0, found.start())] += f"{found[0]} "
+        return "\n".join(line.rstrip(" ") for line in kept)
     rows = {str(number): row for number, row in enumerate(ovs_ports(text))}
     return json.dumps({"Interface": rows}) if rows else ""
