@@ -182,7 +182,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     ),
     "prove-live": (
         ("advisor prove-live block:sda:scheduler=none --metric host:disk-wait", "one value"),
-        ("advisor prove-live sysctl:net.core.busy_poll=50 --metric p99=command:./p99.sh:lower", "by your own figure"),
+        ("advisor prove-live iscsi --metric p99=command:./p99.sh:lower", "by your own figure"),
     ),
     "prove-replay": (
         ("advisor prove-replay proof.json.gz", "what follows from it"),

@@ -52,7 +52,7 @@ _CLAIMS = Row("--workload", "Measure this, up to three. Default: its claims.", l
     names=Annotated[list[str] | None, Argument(metavar="[PROFILE…]", hidden=True, autocompletion=requestable_words)],
 )
 def prove(given: Given) -> int:
-    """Measure whether a profile, or values, help on this host: applied and rolled back in turn around runs of your own
+    """Measure whether a profile, or values, help on this host. Each is switched in turn around runs of your own
     benchmark (--command) or of fio.
 
     Exit code 0 for a proven gain, 1 for every other verdict.
@@ -108,7 +108,7 @@ def prove_arms(given: Given) -> int:
     names=Annotated[list[str], _NAMES],
 )
 def prove_values(given: Given) -> int:
-    """Measure which of a profile's values have an effect: combinations of them.
+    """Measure which of a profile's values have an effect. Combinations of them are compared.
 
     Exit code 0 for a proven gain of any, 1 for every other verdict.
     """
@@ -158,7 +158,7 @@ def prove_values(given: Given) -> int:
     names=Annotated[list[str], _NAMES],
 )
 def prove_live(given: Given) -> int:
-    """Switch values under the traffic that is there, after consent, and judge them. Makes no load.
+    """Switch values under the traffic that is there, and judge. Asks first, and makes no load.
 
     Exit code 0 for a proven gain, 1 for every other verdict.
     """
