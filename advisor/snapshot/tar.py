@@ -237,11 +237,6 @@ def _is_sound(block: bytes) -> bool:
 
 def _parse_number(field: bytes) -> int | None:
     """Octal digits, or with the highest bit set a binary number; none that is negative."""
-    try:
-        if field[:-1].isdigit() and field[-1] in b" \0":
-            return int(field[:-1], 8)
-    except ValueError:
-        return None
     if field[0] == 0x80:
         return int.from_bytes(field[1:], "big")
     found = _OCTAL.fullmatch(field)
