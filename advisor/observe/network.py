@@ -501,7 +501,7 @@ def parse_connections(text: str) -> dict[str, Connection]:
     return found
 
 
-def parse_asked(text: str) -> Counter[str]:
+def count_asked(text: str) -> Counter[str]:
     """``ss -tn state syn-sent``: how many sockets ask each ``PEER:PORT`` for a connection."""
     ends = ([word for word in line.split() if _is_end(word)] for line in text.split("\n"))
     return Counter(found[1] for found in ends if len(found) == 2)
@@ -546,7 +546,7 @@ def read_connections(host: Host, reading: Reading) -> None:
     # Some were asked for again since boot: who is asked now.
     if reading.counters.get("protocol", {}).get("TcpExt", {}).get("TCPSynRetrans"):
         asked = host.run(ASKED)
-        for name, count in parse_asked("" if isinstance(asked, Missing) else asked.stdout).most_common(_MOST_ASKED):
+        for name, count in count_asked("" if isinstance(asked, Missing) else asked.stdout).most_common(_MOST_ASKED):
             reading.add("asked", name, gauges={"sockets": count})
 
 

@@ -156,7 +156,7 @@ def prove_arms(
 
     ``workloads`` are names and patterns, at least one but with a command. Changes the host and rolls it back.
     """
-    names, loads = proofs.parse_arms(arms), expand_workloads(workloads)
+    names, loads = proofs.arms_of_words(arms), expand_workloads(workloads)
     if not loads and means.command is None:
         raise UsageError("prove-arms needs --workload NAME", hint="--workload 'infoscale.*' are the white paper's nine")
     need_root()

@@ -251,7 +251,7 @@ def prove_arms(
 ) -> Proof:
     """Measure profiles against the host as it is, all in the same randomised blocks, and compare each with ``none``.
 
-    ``arms`` are those of `parse_arms`. Raises UsageError and RefusedError before anything is changed,
+    ``arms`` are those of `arms_of_words`. Raises UsageError and RefusedError before anything is changed,
     InterruptedSessionError with the partial result after a signal, NotRestoredError where something is not restored.
     """
     names = (COMMAND_WORKLOAD,) if means.command is not None else measurable_claims(workloads)
@@ -291,7 +291,7 @@ def prove_values(
         return measure_arms(host, [arm], facts, claims, settings, means, kept, are_values=True)
 
 
-def parse_arms(names: Sequence[str]) -> tuple[str, ...]:
+def arms_of_words(names: Sequence[str]) -> tuple[str, ...]:
     """Names of profiles, with ``none`` first whether it was named or not. Raises UsageError."""
     doubled = sorted(name for name, times in Counter(names).items() if times > 1)
     if doubled:

@@ -18,7 +18,7 @@ from advisor.host import Host
 from advisor.proof.archive import Saved, load_proof, reanalyse_proof
 from advisor.proof.blocks import conclude_session, smallest_blocks
 from advisor.proof.interrupt import caught_signals
-from advisor.proof.profile import Means, parse_arms, prove_arms
+from advisor.proof.profile import Means, arms_of_words, prove_arms
 from advisor.proof.records import NONE, Claim, FioRun, Pair, Proof, ProofSubject, Session, ToggleClass, resolve_subject
 from advisor.proof.schedule import MODES, make_schedule
 from advisor.proof.scratch import MIB
@@ -244,7 +244,7 @@ def test_a_profile_is_an_arm_that_really_is_active_while_it_is_measured(
     before = listing(tree)
     found = prove_arms(
         host_of(tree),
-        parse_arms(["none", "socket-buffers-8m"]),
+        arms_of_words(["none", "socket-buffers-8m"]),
         (WORKLOAD,),
         {},
         settings(disk, seconds=0.1),
@@ -265,7 +265,7 @@ def test_two_arms_that_set_one_value_differently_are_refused_and_nothing_is_chan
     with pytest.raises((RefusedError, UsageError), match=r"net\.core|infoscale"):
         prove_arms(
             host_of(tree),
-            parse_arms(["socket-buffers-8m", "infoscale-fss-udp"]),
+            arms_of_words(["socket-buffers-8m", "infoscale-fss-udp"]),
             (WORKLOAD,),
             {},
             settings(disk, seconds=0.1),
@@ -279,7 +279,7 @@ def test_an_arm_that_changes_nothing_here_is_refused_by_name(disk: Path, tmp_pat
     with pytest.raises(RefusedError, match="jumbo-frames would change no live value"):
         prove_arms(
             host_of(tree_of(tmp_path)),
-            parse_arms(["none", "socket-buffers-8m", "jumbo-frames"]),
+            arms_of_words(["none", "socket-buffers-8m", "jumbo-frames"]),
             (WORKLOAD,),
             {},
             settings(disk),
@@ -301,12 +301,12 @@ def test_an_arm_that_changes_nothing_here_is_refused_by_name(disk: Path, tmp_pat
 )
 def test_arms_that_are_none_name_what_is_wrong(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        parse_arms(text.split(","))
+        arms_of_words(text.split(","))
 
 
 def test_arms_are_parsed_none_first_and_patterns_are_expanded() -> None:
-    assert parse_arms(["jumbo-frames", "none", "socket-buffers-8m"]) == (NONE, "jumbo-frames", "socket-buffers-8m")
-    assert parse_arms(["jumbo-frames"]) == (NONE, "jumbo-frames")
+    assert arms_of_words(["jumbo-frames", "none", "socket-buffers-8m"]) == (NONE, "jumbo-frames", "socket-buffers-8m")
+    assert arms_of_words(["jumbo-frames"]) == (NONE, "jumbo-frames")
     nine = expand_workloads(["infoscale.*"])
     assert len(nine) == 9
     assert not any(name.endswith("qd16") for name in nine)
