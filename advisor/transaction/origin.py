@@ -30,12 +30,12 @@ class Elsewhere(msgspec.Struct, frozen=True):
 
 
 def origin_of(host: Host) -> Origin:
-    """What distinguishes this machine, this boot and, on a live one, the network namespace of this process."""
+    """What distinguishes this machine, this boot and the network namespace of this process, where it has its own."""
     hardware, boot_id = host.read(_HARDWARE), host.read("/proc/sys/kernel/random/boot_id")
     return Origin(
         None if isinstance(hardware, Missing) or not hardware else hardware.lower(),
         None if isinstance(boot_id, Missing) else boot_id,
-        network_cookie() if host.is_live else None,
+        network_cookie() if "net" in private_namespaces(host) else None,
     )
 
 
@@ -82,9 +82,8 @@ def gone_kinds(host: Host, plan: Plan, origin: Origin) -> frozenset[str]:
 
 def _is_here(kind: str, inode: int | None, private: dict[str, int], origin: Origin, here: Origin) -> bool:
     """Is this process in the namespace of that number, and is it still the same one?"""
-    if kind == "net" and inode is not None and None not in (origin.network, here.network):
-        return private.get(kind) == inode and origin.network == here.network
-    return private.get(kind) == inode
+    is_later = kind == "net" and inode is not None and None not in (origin.network, here.network)
+    return private.get(kind) == inode and not (is_later and origin.network != here.network)
 
 
 def find_elsewhere(
