@@ -80,9 +80,10 @@ def test_values_that_went_with_their_namespace_are_not_written_elsewhere(two: Tw
     script = str(blue.store / "transactions/0001/rollback.sh")
     called = [script if word == "SCRIPT" else word for word in words]
     done = red.call(*called)
-    while done.returncode == 3 and words[0] == "sh":
-        until(lambda: entering_words("net", inode) is None)
-        done = red.call(*called)
+    for _ in range(5 if words[0] == "sh" else 0):
+        if done.returncode == 3:
+            until(lambda: entering_words("net", inode) is None)
+            done = red.call(*called)
     assert (done.returncode, "gone with its namespace" in done.said) == (0, True), done.said
     assert red.sysctl(TTL) == "70"
     assert red.standings() == {"0001": "rolled-back"}
