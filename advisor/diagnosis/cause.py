@@ -66,6 +66,11 @@ class BindingCause(msgspec.Struct, frozen=True):
         return 2 if self.is_error else 0 if self.resource == "clock" or self.id == "cpu.niced" else 1
 
 
+def probe_command(peer: str) -> str:
+    """The command that looks at the way to ``ADDRESS:PORT`` or ``[ADDRESS]:PORT``."""
+    return f"advisor probe {peer.rpartition(':')[0].strip('[]')}"
+
+
 def percent(share: float, digits: int = 0) -> str:
     """``12 %``."""
     return f"{share * 100:.{digits}f} %"

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.diagnosis.cause import BINDS_FROM, UNANSWERED_FROM, BindingCause, cause, percent, plan_at_least
+from advisor.diagnosis.cause import (
+    BINDS_FROM,
+    UNANSWERED_FROM,
+    BindingCause,
+    cause,
+    percent,
+    plan_at_least,
+    probe_command,
+)
 from advisor.diagnosis.observation import Observation
 from advisor.facts.link_stack import ports_of
 from advisor.host.numbers import count_noun, count_of
@@ -114,7 +122,7 @@ class _Waiting:
 
         self.name = name
         self.peer = name.rpartition(" > ")[2]
-        self.probe = f"advisor probe {self.peer.rpartition(':')[0].strip('[]')}"
+        self.probe = probe_command(self.peer)
         self.peers_window, self.own_buffer = share("rwnd_limited_ms"), share("sndbuf_limited_ms")
         self.network = max(0.0, share("busy_ms") - self.peers_window - self.own_buffer)
         self.sent_per_s = seen.per_second("tcp", name, "bytes_acked") or 0.0

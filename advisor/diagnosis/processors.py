@@ -151,11 +151,8 @@ def niced(seen: Observation) -> Iterator[BindingCause]:
 )
 def short_lived(seen: Observation) -> Iterator[BindingCause]:
     """Work that is done by one process after the other, each of which costs more to begin than it does."""
-    whole, begun, seconds = (
-        seen.cpus.get("all"),
-        seen.per_second("scheduler", "host", "forks") or 0.0,
-        seen.span.seconds_of("process"),
-    )
+    whole, seconds = seen.cpus.get("all"), seen.span.seconds_of("process")
+    begun = seen.per_second("scheduler", "host", "forks") or 0.0
     if whole is None or whole.busy is None or not seconds or begun < BEGUN_FROM:
         return
     tasks = whole.busy - (whole.irq or 0.0) - (whole.softirq or 0.0)

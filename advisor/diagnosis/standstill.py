@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.diagnosis.askers import asks_storage
-from advisor.diagnosis.cause import BINDS_FROM, UNANSWERED_FROM, Asker, BindingCause, cause
+from advisor.diagnosis.cause import BINDS_FROM, UNANSWERED_FROM, Asker, BindingCause, cause, probe_command
 from advisor.diagnosis.observation import Observation
 from advisor.diagnosis.storage import BUSY_FROM, IOSTATS, follow_up, waited_share
 from advisor.host.numbers import count_noun
@@ -156,11 +156,13 @@ def _list_sleepers(seen: Observation) -> dict[str, str]:
 def lock(seen: Observation) -> Iterator[BindingCause]:
     """Processes that wait for each other, while CPUs and disks have room."""
     looks = [sample.words for sample in seen.span.samples if "process" in sample.words or "lock" in sample.words]
+    if len(looks) < 2:
+        return
     waiters: dict[str, list[str]] = {}
-    for name in looks[-1].get("process", {}) if len(looks) > 1 else ():
+    for name in looks[-1].get("process", {}):
         if all(look.get("process", {}).get(name, {}).get("locked") for look in looks):
             waiters.setdefault("PostgreSQL", []).append(name.partition("@")[0])
-    for pid, words in looks[-1].get("lock", {}).items() if len(looks) > 1 else ():
+    for pid, words in looks[-1].get("lock", {}).items():
         if all(look.get("lock", {}).get(pid, {}).get("file") == words["file"] for look in looks):
             waiters.setdefault(words["file"], []).append(pid)
     names = {name.partition("@")[0]: name for name in seen.span.names("process")}
@@ -222,7 +224,7 @@ def no_answer(seen: Observation) -> Iterator[BindingCause]:
         device=peer,
         evidence={"connections": len(found), "connection": name, "retransmitted": resent},
         advice="The peer is gone, or something on the way drops all packets of this size: try it with ping -M do -s.",
-        commands=(f"advisor probe {peer.rpartition(':')[0].strip('[]')}", "ss -tin"),
+        commands=(probe_command(peer), "ss -tin"),
     )
 
 
@@ -250,7 +252,7 @@ def _unanswered(seen: Observation) -> Iterator[BindingCause]:
         if is_asked
         else "A peer or its service is gone while connections to it last: they end by net.ipv4.tcp_retries2.",
         commands=(
-            *((f"advisor probe {peer.rpartition(':')[0].strip('[]')}",) if is_asked and peer else ()),
+            *((probe_command(peer),) if is_asked and peer else ()),
             "ss -tnp state syn-sent" if is_asked else "ss -tanop",
         ),
     )

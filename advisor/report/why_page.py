@@ -126,8 +126,8 @@ def _list_uses(diagnosis: Diagnosis, span: CounterSpan, context: DiagnosisContex
             if (speed := speeds.get(name)) and link.rx_bytes_per_s is not None and link.tx_bytes_per_s is not None:
                 look[f"net {name}"] = max(link.rx_bytes_per_s, link.tx_bytes_per_s) * 8e-6 / speed
         looks.append(look)
-    whole = {use.name: use.share for use in measure_uses(span, context)}
-    whole = {name: share for name, share in whole.items() if not (_MADE.match(name) and share < 0.005)}
+    uses = measure_uses(span, context)
+    whole = {use.name: use.share for use in uses if use.share >= 0.005 or not _MADE.match(use.name)}
     devices = {name.partition(" ")[2] for name in whole if name.startswith(("disk ", "net "))}
     # A cause of a device that has a row is marked there, any other at the rows of its resource.
     bound = {one.device if one.device in devices else one.resource for one in diagnosis.binds}

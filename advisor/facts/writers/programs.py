@@ -39,7 +39,7 @@ def _has(host: Host, path: str) -> bool:
     return any(fnmatchcase(one, name) for one in host.names(directory)) if is_pattern(name) else host.exists(path)
 
 
-def _read_row(parts: Mapping[str, str], sets: Sequence[str], host: Host) -> Iterator[Place]:
+def _read_row(parts: Mapping[str, str], sets: Sequence[str], reads: Sequence[str], host: Host) -> Iterator[Place]:
     """Yield what a program of the table sets where it runs, or is there and is not known to be stopped or switched off;
     each of ``sets`` may have a condition on the text of its configuration."""
     runs, has, needs, stops = (parts.get(name, "").split() for name in ("runs", "has", "needs", "stops"))
@@ -55,24 +55,19 @@ def _read_row(parts: Mapping[str, str], sets: Sequence[str], host: Host) -> Iter
         if not sign or (re.search(condition, text) is not None) is (sign == "if"):
             for tunable, equals, value in (word.partition("=") for word in words.split()):
                 yield Place(tunable, value if equals else None)
-    for pattern, tunables in (line.split(" | ") for line in parts.get("reads", "").splitlines()):
+    for pattern, tunables in (line.split(" | ") for line in reads):
         for number, line in enumerate(text.split("\n"), 1):
             if found := re.fullmatch(pattern, line):
                 for tunable, equals, value in (word.partition("=") for word in tunables.split()):
-                    place = printable(found.expand(tunable))
-                    key = dotted_key(place.removeprefix("sysctl:"))
-                    yield Place(
-                        f"sysctl:{key}" if place.startswith("sysctl:") else place,
-                        found.expand(value) if equals else None,
-                        parts["config"],
-                        number,
-                    )
+                    kind, _, name = printable(found.expand(tunable)).partition(":")
+                    name = dotted_key(name) if kind == "sysctl" else name
+                    yield Place(f"{kind}:{name}", found.expand(value) if equals else None, parts["config"], number)
 
 
 def _make_row(name: str, pairs: Sequence[tuple[str, str]]) -> Writer:
-    sets, reads = ([text for key, text in pairs if key == name] for name in ("sets", "reads"))
-    parts = {**dict(pairs), "reads": "\n".join(reads)}
-    return Writer(name, parts["acts"], partial(_read_row, parts, sets), parts["change"], is_program=True)
+    parts = dict(pairs)
+    sets, reads = ([text for key, text in pairs if key == kind] for kind in ("sets", "reads"))
+    return Writer(name, parts["acts"], partial(_read_row, parts, sets, reads), parts["change"], is_program=True)
 
 
 _TABLE = dict(read_sections("programs.ini"))
