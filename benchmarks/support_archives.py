@@ -4,7 +4,7 @@
 
 An archive of 2 GiB and 120,000 members, as a sosreport of a busy host is: logs, units, modules and containers, of which
 readers want a few thousand files; and a second one of 120,000 small members, whose headers are most of it. Prints a
-Markdown table; docs/benchmarks.md holds one run.
+Markdown table.
 """
 
 from __future__ import annotations

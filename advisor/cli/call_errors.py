@@ -130,7 +130,7 @@ _GONE = {
     **dict.fromkeys(
         ("prove --period", "prove --tau", "prove --abort-if", "prove --yes"), "advisor prove-live PROFILE takes it"
     ),
-    "--target-memory": "--file-size SIZE names twice the larger memory",
+    "--target-memory": "--file-size SIZE takes twice the larger memory as a size",
     "--lang": "pages and messages are English",
     "--junit": "--json prints each result",
     "--raw-device": "--target DIR measures a file on a file system of the disk",
