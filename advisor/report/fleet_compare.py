@@ -1,4 +1,5 @@
-"""A comparison of hosts: the page for a terminal, and its document. First who differs, and the worst first."""
+"""A comparison of hosts: the page for a terminal, and its document. First the differences, worst first, then who has
+them."""
 
 from __future__ import annotations
 
@@ -179,7 +180,6 @@ def comparison_text(comparison: HostComparison, *, width: int, color: bool) -> s
     page = Page(width, color=color)
     ranks = ranked(comparison.compared)
     page.add(*summary_pieces(comparison))
-    _add_who(page, comparison)
     shown: set[str] = set()
     for finding in comparison.findings:
         page.blank()
@@ -189,6 +189,7 @@ def comparison_text(comparison: HostComparison, *, width: int, color: bool) -> s
         shown.add(finding.id)
         for command in finding.commands:
             page.command(command, indent=6)
+    _add_who(page, comparison)
     failed = [one for one in comparison.hosts if one.state == "failed"]
     if failed:
         page.heading(f"Not compared: {counted(len(failed), 'host')}")
