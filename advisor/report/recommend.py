@@ -136,8 +136,8 @@ def _workload_words(workload: DeclaredWorkload | None) -> str:
         "" if workload.replication is None else f"replication {workload.replication}",
         _given_words("threads: {value}", workload.threads, lambda count: f"{count:,}"),
     ]
-    name = f"{workload.name}: " if workload.name else ""
-    return f"Workload: {name}{', '.join(word for word in said if word)}"
+    words = ", ".join(word for word in said if word)
+    return f"Workload: {': '.join(word for word in (workload.name, words) if word)}"
 
 
 def _given_words(words: str, value: float | None, shown: Callable[[float], str]) -> str:

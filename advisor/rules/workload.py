@@ -84,8 +84,8 @@ class RecognisedWorkload(DeclaredWorkload, frozen=True):
         return "The recognised configuration, not a declared workload,"
 
 
-WORKLOADS: Mapping[str, DeclaredWorkload] = {
-    named.name: named
+_NAMED = {
+    str(named.name): named
     for named in (
         DeclaredWorkload("oltp", 0.3, 8 << 10, "random"),
         DeclaredWorkload("replicated-writes", 1.0, 64 << 10, "sequential", "udp", None, "sync"),
@@ -111,9 +111,19 @@ WORKLOADS: Mapping[str, DeclaredWorkload] = {
             DeclaredWorkload(name, transport="tcp")
             for name in ("ceph-osd", "iscsi", "nfs-client", "nfs-server", "redis", "web-server")
         ),
+        *(DeclaredWorkload(name) for name in ("cloud-guest", "kvm-host", "virtual-guest")),
     )
-    if named.name
 }
+
+WORKLOADS = _NAMED | {
+    profile: _NAMED[name]
+    for profile, name in (
+        *((f"infoscale-{name}", name) for name in ("single-node", "shared-disk", "fss-tcp", "fss-udp")),
+        *(("infoscale-fss-zones", "fss-cross-zone"), ("beegfs-nvme", "beegfs")),
+        *(("iris-write-daemons", "iris"), ("iscsi-multipath", "iscsi")),
+    )
+}
+"""By name, and by each profile of a service: a profile of an article's system stands for that system."""
 
 _DATABASES = "oltp or postgresql or mysql or iris"
 
@@ -166,7 +176,7 @@ _KEYS: Mapping[str, tuple[str, Callable[[str], object | None], str]] = {
 def _list_names(others: Mapping[str, DeclaredWorkload]) -> str:
     groups = dict.fromkeys(f"{name.partition('.')[0]}.…" for name in others)
     return "names: {names}{patterns}; keys: {keys}".format(
-        names=", ".join(WORKLOADS),
+        names=", ".join(_NAMED),
         patterns=f"; patterns of advisor bench: {', '.join(groups)}" if groups else "",
         keys=", ".join((f"{key} ({form})" for key, (_, _, form) in _KEYS.items())),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,13 @@ from hypothesis import strategies as st
 from advisor.errors import UsageError
 from advisor.rules.workload import WORKLOADS, DeclaredWorkload, parse_workload
 from tests.cases import read_cases
+
+PROFILES = Path(__file__).parents[2] / "profiles"
+TUNINGS = {
+    *("cloud-volumes", "ebs-volumes", "jumbo-frames", "llt-highwater-doubled", "low-latency", "numa-pinning"),
+    "socket-buffers-8m",
+}
+"""Profiles of a setting, not of a service."""
 
 DATA = read_cases(__file__, DeclaredWorkload)
 
@@ -34,13 +43,13 @@ def test_an_unknown_word_names_those_that_are_known() -> None:
     with pytest.raises(UsageError) as caught:
         parse_workload("speed=fast")
     assert caught.value.hint is not None
-    for word in (*WORKLOADS, "write", "block", "access", "transport", "rtt", "replication"):
-        assert word in caught.value.hint
+    for word in (*(one.name for one in WORKLOADS.values()), "write", "block", "access", "transport", "rtt"):
+        assert str(word) in caught.value.hint
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
-def test_every_named_workload_can_be_named(name: str) -> None:
-    assert parse_workload(name) == WORKLOADS[name]
+def test_every_profile_of_a_service_is_a_workload() -> None:
+    assert {path.stem for path in PROFILES.glob("*.toml")} - set(WORKLOADS) == TUNINGS
+    assert parse_workload("infoscale-fss-zones") == parse_workload("fss-cross-zone")
 
 
 @given(st.text() | st.from_regex(r"(write|block|rtt|access)=[0-9a-z.%]{0,9}(,[a-z]+=[0-9a-z%]*)?", fullmatch=True))
