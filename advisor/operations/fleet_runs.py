@@ -45,8 +45,7 @@ def make_wish(
     ``canary`` are hosts or a number, ``batch`` a number or a percentage, ``failover`` a group or ``var=NAME``;
     ``confirm_within`` is in seconds. ``prove`` is the directory on the canary in which the profile is proven there
     first, ``-`` for none, with ``prove_options``, words of ``advisor prove``. Raises UsageError, InvalidInputError for
-    an inventory that cannot be read,
-    RefusedError for two names of one host.
+    an inventory that cannot be read.
     """
     known = [host.name for host in named_hosts(inventory)] if canary else []
     shape = WaveShape(canary_of(canary, known), batch_of(batch), failover)
@@ -66,6 +65,7 @@ def _place_words(directory: str, options: Sequence[str]) -> tuple[str, ...]:
 def plan_fleet(wish: Wish, *, say: Say = SILENT) -> RunResult:
     """Return what the profiles would change on each host, in waves, and the exit code of that; changes nothing there.
 
+    A machine with several names (one machine-id and boot id) is planned for under the first, and changed once.
     Captures every host again. Raises UsageError, InvalidInputError, RefusedError without Ansible.
     """
     made = changes.make_fleet_plan(wish, FleetStore(), say)

@@ -21,6 +21,7 @@ _STATES: Mapping[PlannedState, tuple[str, Style]] = {
     "unfit": ("Does not apply there", ""),
     "nothing": ("Already set", ""),
     "done": ("Done by an earlier part of the run", ""),
+    "same": ("Another name of a host, which is planned for once", ""),
 }
 
 

@@ -197,8 +197,8 @@ def _add_unknown(page: Page, run: RunRecord) -> None:
 
 
 def _add_hosts(page: Page, title: str, hosts: Iterable[PlannedHost | HostStanding]) -> None:
-    """Those that could not be asked, or done, with the reason."""
-    left = [one for one in hosts if one.state in ("failed", "cannot")]
+    """Those that could not be asked, or done, and other names of a host, with the reason."""
+    left = [one for one in hosts if one.state in ("failed", "cannot", "same")]
     page.bulleted(title, ([Span(one.name, "bold"), f": {one.message}"] for one in left))
 
 

@@ -201,7 +201,9 @@ def _add_oddities(page: Page, scan: FleetScan) -> None:
             Span(host.name, "bold"), f": its clock is {skew_words(host.skew_seconds or 0)}; timedatectl there says why"
         )
     for names in scan.same_address:
-        page.bullet(f"{listed(names)} have one address in the inventory: it is one host, which would be changed twice")
+        page.bullet(
+            f"{listed(names)} have one address in the inventory: a host that is captured twice, and changed once"
+        )
     for names in scan.same_machine:
         page.bullet(
             f"{listed(names)} have one machine-id: one host under several names, or copies of one image; a copy needs "

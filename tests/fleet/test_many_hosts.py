@@ -103,5 +103,15 @@ def test_a_scan_that_is_stopped_goes_on_with_the_hosts_that_are_left(tmp_path: P
     assert [host["state"] for host in json.loads(out)["hosts"]] == ["ok"] * 8
 
 
+def test_one_machine_under_two_names_is_planned_for_once(tmp_path: Path) -> None:
+    (tmp_path / "hosts.ini").write_text("a ansible_connection=local\nb ansible_connection=local\n")
+    words = ("plan", "net.ipv4.tcp_keepalive_time=617", "-i", tmp_path / "hosts.ini", "--canary", "b", "--json")
+    plan = json.loads(run(tmp_path, *words, code=0)[0])
+    assert [(one["name"], one["state"], one["wave"]) for one in plan["hosts"]] == [
+        ("a", "same", None),
+        ("b", "change", 1),
+    ]
+
+
 def children(pid: int) -> list[int]:
     return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

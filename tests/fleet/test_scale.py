@@ -37,7 +37,9 @@ def test_each_host_asks_the_first_of_its_subnet_once_each_and_not_itself() -> No
 def test_a_capture_that_cannot_be_read_is_a_failed_host(tmp_path: Path) -> None:
     damaged = tmp_path / "n1.tar.gz"
     damaged.write_bytes(CAPTURE.read_bytes()[:2000])
-    captured = [CapturedHost("n0", CAPTURE), CapturedHost("n1", damaged)]
-    made = plan_fleet(captured, ["socket-buffers-8m"], {}, inventory=(), shape=WaveShape())
-    assert [host.state for host in made.hosts] == ["change", "failed"]
+    # Of one machine-id: a machine under two names, and copies of one image.
+    copies = [CapturedHost(f"n{at}", CAPTURE, "id", "", f"boot{at % 3}") for at in range(2, 6)]
+    captured = [CapturedHost("n0", CAPTURE), CapturedHost("n1", damaged), *copies]
+    made = plan_fleet(captured, ["socket-buffers-8m"], {}, inventory=(), shape=WaveShape(), leave=["n5"])
+    assert [host.state for host in made.hosts] == ["change", "failed", "same", "change", "change", "done"]
     assert "n1.tar.gz" in made.hosts[1].message

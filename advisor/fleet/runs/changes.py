@@ -219,7 +219,7 @@ def asked_entry(wish: Wish) -> Asked:
 
 def nothing_code(plan: FleetPlan) -> int:
     """The exit code of a plan: 4 where a host could not be asked, 3 where something is blocked or none fits."""
-    states = {one.state for one in plan.hosts}
+    states = {one.state for one in plan.hosts} - {"same"}
     if "failed" in states:
         return 4
     return 3 if "cannot" in states or states == {"unfit"} else 0

@@ -137,7 +137,7 @@ class Hands:
             for answer in capture_hosts(inventory, hosts, self.store, forks=self._forks, progress=progress):
                 # A host out of what its capture came to, which `fleet receive` read through before it kept it.
                 # One that was not captured by root cannot be changed or judged.
-                why, machine_id = "", ""
+                why, machine_id, boot_id = "", "", ""
                 if answer.state != "ok" or answer.path is None:
                     why = answer.message or answer.state
                 elif answer.uid != 0:
@@ -145,10 +145,10 @@ class Hands:
                 else:
                     try:
                         header = self.store.header(answer.host)
-                        machine_id = header.machine_id if header else ""
+                        machine_id, boot_id = (header.machine_id, header.boot_id) if header else ("", "")
                     except AdvisorError as error:
                         why = error.message
-                found[answer.host] = CapturedHost(answer.host, None if why else answer.path, machine_id, why)
+                found[answer.host] = CapturedHost(answer.host, None if why else answer.path, machine_id, why, boot_id)
         return found
 
     def ask(

@@ -56,11 +56,12 @@ class Asked(msgspec.Struct, frozen=True, tag="asked", tag_field="event"):
     """The options of the proof on the canary; None where none was asked for."""
 
 
-PlannedState = Literal["change", "nothing", "unfit", "cannot", "failed", "done"]
+PlannedState = Literal["change", "nothing", "unfit", "cannot", "failed", "done", "same"]
 """What a plan amounts to on a host.
 
 ``change`` there is something to do, ``nothing`` all is there already, ``unfit`` nothing of it applies there, ``cannot``
-something is blocked, ``failed`` the host could not be asked, ``done`` an earlier part of the run changed it.
+something is blocked, ``failed`` the host could not be asked, ``done`` an earlier part of the run changed it, ``same``
+it is another name of a host that is planned for.
 """
 
 

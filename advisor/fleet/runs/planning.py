@@ -26,12 +26,14 @@ class CapturedHost(msgspec.Struct, frozen=True):
     """A host of the inventory and what was learnt of it: where its capture is kept, or why there is none.
 
     A capture is opened by whoever looks into it and not held: each takes a megabyte, and a fleet has thousands.
+    ``boot_id`` distinguishes copies of one image, whose machine-id is one.
     """
 
     name: str
     archive: Path | None
     machine_id: str = ""
     message: str = ""
+    boot_id: str = ""
 
 
 class FleetPlan(msgspec.Struct, frozen=True):
@@ -82,8 +84,9 @@ def plan_fleet(
     done = frozenset(leave)
     planned = []
     subjects = {}
+    first = _first_names(captured, done, shape.canary.names)
     for number, one in enumerate(captured):
-        host, subject = _plan_host(one, names, settings, is_done=one.name in done)
+        host, subject = _plan_host(one, names, settings, is_done=one.name in done, first=first.get(one.name, one.name))
         planned.append(host)
         if subject is not None:
             subjects[one.name] = subject
@@ -102,6 +105,17 @@ def plan_fleet(
     return FleetPlan(tuple(planned), subjects, machine_ids, waves, tuple(notes), groups, tuple(names))
 
 
+def _first_names(captured: Iterable[CapturedHost], done: frozenset[str], canary: Sequence[str]) -> Mapping[str, str]:
+    """The name under which each running machine is planned for: one that is done, else a canary, else the first."""
+    order = sorted(captured, key=lambda one: (one.name not in done, one.name not in canary))
+    found: dict[tuple[str, str], str] = {}
+    return {
+        one.name: found.setdefault((one.machine_id, one.boot_id), one.name)
+        for one in order
+        if one.machine_id and one.boot_id
+    }
+
+
 def _warning_notes(names: Iterable[str], subjects: Mapping[str, OrderSubject]) -> Iterator[str]:
     """The warnings that scans of the hosts would newly give, each with the hosts: for a person, and the journal."""
     found = group_pairs(
@@ -114,10 +128,12 @@ def _warning_notes(names: Iterable[str], subjects: Mapping[str, OrderSubject]) -
 
 
 def _plan_host(
-    one: CapturedHost, names: Sequence[str], settings: Mapping[str, str], *, is_done: bool
+    one: CapturedHost, names: Sequence[str], settings: Mapping[str, str], *, is_done: bool, first: str
 ) -> tuple[PlannedHost, OrderSubject | None]:
     if one.archive is None:
         return PlannedHost(one.name, "failed", message=one.message), None
+    if first != one.name and not is_done:
+        return PlannedHost(one.name, "same", message=f"machine-id and boot id are those of {first}"), None
     try:
         captured = open_snapshot(one.archive)
     except AdvisorError as error:
