@@ -84,10 +84,7 @@ def test_what_is_sound_opens(form: str) -> None:
 @pytest.mark.parametrize(
     "one",
     [
-        *(
-            member(name)
-            for name in ("../x", "sys/../../x", "/etc/passwd", "//x", "sys/" * 64 + "x", "sys/" + "x" * 4097)
-        ),
+        *map(member, ("../x", "sys/../../x", "/etc/passwd", "//x", "sys/" * 64 + "x", "sys/" + "x" * 4097)),
         *(member("sys/link", tarfile.SYMTYPE, target) for target in ("/etc/passwd", "../../x", "../sys/../../x")),
         *(member("sys/node", kind) for kind in (tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, b"Z")),
         member("sys/hard", tarfile.LNKTYPE, "sys/x"),
@@ -291,12 +288,7 @@ def test_other_things_in_its_place(tmp_path: Path) -> None:
         zipped.writestr("sys/x", "1")
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "zeros").symlink_to("/dev/zero")
-    others = {
-        "nowhere": "no such file",
-        "": "Is a directory",
-        "fifo": "not a regular file",
-        "zeros": "not a regular file",
-    }
+    others = {"nowhere": "no such file", "": "Is a directory", **dict.fromkeys(("fifo", "zeros"), "not a regular file")}
     for name, words in {"zip": "not a snapshot archive", **others}.items():
         with pytest.raises(InvalidInputError, match=words):
             open_snapshot(tmp_path / name)
@@ -379,12 +371,8 @@ print(seen)
 
 def test_nothing_is_written(tmp_path: Path) -> None:
     out = member("sys/link", tarfile.SYMTYPE, "../../etc/passwd")
-    parts = [
-        archive(index(links={"/l": "f"}), ("root/f", b"x")),
-        archive(SYS),
-        archive(SYS, out),
-        archive(member("../x")),
-    ]
+    sound = archive(index(links={"/l": "f"}), ("root/f", b"x"))
+    parts = [sound, archive(SYS), archive(SYS, out), archive(member("../x"))]
     paths = [tmp_path / str(number) for number in range(len(parts))]
     for path, data in zip(paths, parts, strict=True):
         path.write_bytes(data)

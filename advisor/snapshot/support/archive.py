@@ -26,6 +26,7 @@ _TIME = r"([0-9:]{8})(?: ([AP]M))?(?: ([A-Z]{2,5}|[+-][0-9]{2,4}))?"
 _DATE = lazy_regex(
     rf"\w{{3}} +(\w{{3}}) +([0-9]{{1,2}}) {_TIME} ([0-9]{{4}})|\w{{3}} +([0-9]{{1,2}}) (\w{{3}}) ([0-9]{{4}}) {_TIME}"
 )
+_LISTED = lazy_regex(r"/dev/.+|/sys/(?:block|bus/pci|class|devices|kernel/(?:iommu_groups|irq|mm))(?:/.+)?")
 _ZONE_SECONDS = 15 * 3600
 _MAX_SECTIONS = 20_000
 
@@ -78,6 +79,8 @@ def _add_kernel(
     unreadable: dict[str, str],
 ) -> None:
     """What the outputs say of the kernel's files, where the archive has none."""
+    for text in commands.texts(r"find_\.sys_.*_ls_-ld.*"):
+        _add_listing(text, "", links, directories, unreadable)
     partitions, meminfo = (
         files.get(f"/proc/{name}", b"").decode("utf-8", "replace") for name in ("partitions", "meminfo")
     )
@@ -104,25 +107,29 @@ def _add_kernel(
         place = taken.real(path.rpartition("/")[0])
         files.setdefault(f"{place}/{path.rpartition('/')[2]}" if isinstance(place, str) else path, data)
     directories |= made.directories
-    for text in commands.texts(r"ls_-\w*R\w*_\.dev"):
-        _add_device_links(text, links, unreadable)
+    for top, text in commands.named_texts(r"ls_-\w*R\w*_(?:--time-style_long-iso_)?(\.dev(?:\.[\w.-]+)?)"):
+        _add_listing(text, top.replace(".", "/"), links, directories, unreadable)
 
 
-def _add_device_links(text: str, links: dict[str, str], unreadable: dict[str, str]) -> None:
-    """The links below /dev in what ``ls -lanR /dev`` prints, and the device nodes that they lead to."""
-    place = ""
+def _add_listing(
+    text: str, place: str, links: dict[str, str], directories: set[str], unreadable: dict[str, str]
+) -> None:
+    """What ``ls -l`` prints of directories below ``place``, or of paths there: links, and files that nobody took."""
     for line in text.splitlines():
-        if line.startswith("/dev") and line.endswith(":"):
+        if line.startswith("/") and line.endswith(":"):
             place = line[:-1].rstrip("/")
-        elif place and line[:1] in ("b", "c"):
-            name = line.split()[-1]
-            if "/" not in name:
-                unreadable.setdefault(f"{place}/{name}", UNRECORDED)
-        elif place.startswith(("/dev/disk", "/dev/mapper", "/dev/")) and line[:1] == "l":
-            name, arrow, target = line.partition(" -> ")
-            name = name.split()[-1] if name.split() else ""
-            if arrow and name and "/" not in name and len(target) < 512:
-                links.setdefault(f"{place}/{name}", target)
+            continue
+        shown, arrow, target = line.partition(" -> ")
+        name = shown.split()[-1] if shown.strip() else ""
+        path = name if name.startswith("/") else f"{place}/{name}"
+        if not _LISTED.fullmatch(path) or ".." in path.split("/") or path in links:
+            continue
+        if line[:1] == "l" and arrow and len(target) < 512:
+            links[path] = target
+        elif line[:1] == "d":
+            directories.add(path)
+        elif line[:1] in ("b", "c", "-"):
+            unreadable.setdefault(path, UNRECORDED)
 
 
 def _without_strays(

@@ -23,7 +23,7 @@ _PLACE = lazy_regex(r"^/(usr/|opt/\w+/|)(local/|)s?bin/")
 _UNNAMED = lazy_regex(r"[^\w\-./]+")
 _COPY = lazy_regex(r"\.[0-9]{1,3}$")
 _REFUSED = lazy_regex(
-    r"(?i)\A\W*(?:(?:ba)?sh: .*(?:not found|no such file)|timeout: failed to run|command not found|"
+    r"(?i)\A\W*(?:(?:ba)?sh: .*(?:not found|no such file)|timeout: failed to run|(?:error: )?command not found|"
     r".{0,80}: command not found|error - .* not found|.{0,120}permission denied|.{0,80}must be (?:run as )?root).*"
 )
 _MAX_WORDS = 12
@@ -155,7 +155,7 @@ ROWS = (
     Row(r"xfs_info .*", (r"xfs_info_{last}",)),
     Row(r"ethtool eth.*", (r"ethtool_{last}",)),
     Row(r"df .*", (r"df_-\w*T\w* df_-\w*i.*", r"df_-\w*l?.* df_-\w*i.*", r"df(_-\w+.*)?"), _df_output),
-    Row(r"systemctl list-units .*", (r"systemctl_list-units.*",), _running_units),
+    Row(r"systemctl list-units .*", (r"systemctl_(--[a-z-]+_)*list-units.*",), _running_units),
     Row(r"systemctl --version", (r"systemctl_--version", r"systemd_--version")),
     Row(r"systemctl show .*", (r"systemctl_show_service_--all", r"systemctl_show_.*service.*"), _asked_units),
     Row(r"dmidecode .*", (r"dmidecode(_.*)?",)),

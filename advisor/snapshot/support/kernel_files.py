@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 from advisor.facts.block import whole_of
 from advisor.facts.sysctl_files import key_path
@@ -37,6 +38,8 @@ _LSBLK_QUEUE = {
     "STATE": "device/state",
     "MAJ:MIN": "dev",
 }
+_LEFT = frozenset({"KNAME", "PKNAME", "MODEL", "VENDOR", "SCHED", "STATE"})
+"""Columns of lsblk's tree that hold words, and are never followed by one of numbers that may be empty."""
 _ISCSI = {
     **{"Iface Name": "ifacename", "Iface Initiatorname": "initiatorname", "Recovery Timeout": "recovery_tmo"},
     **{"FirstBurstLength": "first_burst_len", "MaxBurstLength": "max_burst_len", "ImmediateData": "immediate_data"},
@@ -73,11 +76,11 @@ def read_kernel_files(
     made = KernelFiles()
     _add_sysctl(made, commands)
     places = dict(blocks)
-    for text in commands.texts(r"ls_-\w*R\w*_\.?sys\.block"):
+    for text in commands.texts(r"ls_-\w*l\w*_(?:--time-style_long-iso_)?\.?sys\.block"):
         for target in re.findall(r" -> \.\./(devices/[\w./:@!+,-]{1,1000})$", text, re.MULTILINE):
             if ".." not in target.split("/"):
                 _place_block(made, f"/sys/{target}", places, is_partition=False)
-    for text in commands.texts(r"udevadm_info_--export-db"):
+    for text in commands.texts(r"udevadm_info_(?:--export-db|-e)"):
         _add_udev_database(made, text, places)
     for text in commands.texts(r"udevadm_info_(-\w+_)*-\w*a\w*_.*"):
         _add_udev_walk(made, text, places)
@@ -86,9 +89,15 @@ def read_kernel_files(
     _add_partitions(made, partitions, places)
     for text in commands.texts(r"lsblk_.*-\w*P.*"):
         _add_lsblk(made, [dict(_PAIR.findall(line)) for line in text.splitlines()], places)
-    for text in (*commands.texts(r"lsblk"), *commands.texts(r"lsblk_-t")):
+    for text in commands.texts(r"lsblk(?:_-[ait]+)*(?:_-o_.*)?"):
         _add_lsblk(made, list(_rows_of_tree(text)), places)
     _add_mappings(made, commands, places)
+    for text in commands.texts(r"grep_\.sys\.block\..*"):
+        for name, path, value in re.findall(r"^/sys/block/([^/:]+)(/[\w/-]+):(.*)$", text, re.MULTILINE):
+            if name in places:
+                made.put(f"{places[name]}{path}", value)
+    for text in commands.texts(r"systool_-v[bc]_\w+"):
+        _add_systool(made, text)
     for text in commands.texts(r"lspci_-\w*vv\w*"):
         _add_lspci(made, text)
     for name, text in commands.named_texts(r"ethtool_-i_(.+)"):
@@ -252,11 +261,11 @@ def _add_partitions(made: KernelFiles, text: str, places: dict[str, str]) -> Non
 def _rows_of_tree(text: str) -> Iterator[dict[str, str]]:
     """The rows of lsblk's tree, each with the device above it: ``PKNAME``. Columns before the first that may be empty
     are kept; sizes are rounded there, and left out."""
-    columns: list[tuple[str, int]] = []
+    columns: list[tuple[str, int, int]] = []
     above: list[tuple[int, str]] = []
     for line in text.splitlines():
         if line.startswith("NAME "):
-            columns = [(found[0], found.end()) for found in re.finditer(r"\S+", line)]
+            columns = [(found[0], *found.span()) for found in re.finditer(r"\S+", line)] + [("", len(line), 1 << 20)]
             continue
         drawn = re.match(r"[^\w/]*", line)
         words = line[drawn.end() :].split() if drawn else []
@@ -265,12 +274,18 @@ def _rows_of_tree(text: str) -> Iterator[dict[str, str]]:
         while above and above[-1][0] >= drawn.end():
             above.pop()
         row = {"NAME": words[0], "KNAME": words[0], "PKNAME": above[-1][1] if above else ""}
-        for name, end in columns[1:]:
+        for (name, start, end), (following, begin, last) in pairwise(columns[1:]):
+            if name in _LEFT:
+                # Words begin below their heading, and end where a word of the next column begins or its number ends.
+                until = begin if not following or following in _LEFT or following == "MOUNTPOINT" else last
+                cell = line[start:until].strip() if line[start - 1 : start] == " " else ""
+                row |= {name: cell if until == begin else cell.rpartition(" ")[0].strip()} if cell else {}
+                continue
             # Numbers end below the end of their heading; one that is cut there is no cell of this table.
             cell = line[:end].split()[-1] if len(line) >= end and not line[end - 1].isspace() else ""
             if cell and (len(line) == end or line[end].isspace()) and cell != words[0]:
                 row[name] = cell
-        if "TYPE" in (name for name, _ in columns):
+        if "TYPE" in (name for name, _, _ in columns):
             kinds = [word for word in words[1:] if word in ("disk", "part", "lvm", "mpath", "loop", "crypt", "rom")]
             row["TYPE"] = kinds[0] if kinds else "disk"
         number = re.search(r"(?<!\S)([0-9]{1,4}:[0-9]{1,7})(?!\S)", line)
@@ -320,12 +335,13 @@ def _stack(made: KernelFiles, name: str, below: str, places: Mapping[str, str]) 
 
 
 def _add_mappings(made: KernelFiles, commands: ArchiveCommands, places: dict[str, str]) -> None:
-    """Names, ids and layers of device-mapper's devices, by ``dmsetup info -c`` and ``dmsetup table``."""
+    """Names, ids and layers of device-mapper's devices, by ``dmsetup info`` and ``dmsetup table``."""
     by_number = {
         value.decode().strip(): path.split("/")[-2] for path, value in made.files.items() if path.endswith("/dev")
     }
     by_name: dict[str, str] = {}
-    for text in commands.texts(r"dmsetup_info_-[cC]\w*"):
+    rows: list[dict[str, str]] = []
+    for text in commands.texts(r"dmsetup_info(?:_-[cC]\w*)?"):
         header: list[str] = []
         for line in text.splitlines():
             words = line.split()
@@ -333,23 +349,41 @@ def _add_mappings(made: KernelFiles, commands: ArchiveCommands, places: dict[str
                 header = words
             elif len(words) >= 3 and header:
                 row = dict(zip(header, words, strict=False))
-                if not is_count(row.get("Min", "")):
-                    continue
-                name = f"dm-{row['Min']}"
-                _place_block(made, f"/sys/devices/virtual/block/{name}", places, is_partition=False)
-                by_name[row["Name"]] = name
-                by_number[f"{row.get('Maj', '')}:{row['Min']}"] = name
-                made.put(f"{places[name]}/dev", f"{row.get('Maj', '')}:{row['Min']}")
-                made.put(f"{places[name]}/dm/name", row["Name"])
-                made.put(f"{places[name]}/dm/suspended", str(int("s" in row.get("Stat", "")[1:].lower())))
-                if len(words) == len(header) and header[-1] == "UUID":
-                    made.put(f"{places[name]}/dm/uuid", words[-1])
+                rows.append(row if len(words) == len(header) else row | {"UUID": ""})
+        for block in text.split("\n\n"):
+            fields = dict(re.findall(r"^([A-Z][\w ,]{1,20}): +(\S.*)$", block, re.MULTILINE))
+            major, _, minor = fields.get("Major, minor", "").partition(", ")
+            rows.append({**fields, "Maj": major, "Min": minor, "Stat": fields.get("State", "")})
+    for row in rows:
+        if not is_count(row.get("Min", "")) or "Name" not in row:
+            continue
+        name = f"dm-{row['Min']}"
+        _place_block(made, f"/sys/devices/virtual/block/{name}", places, is_partition=False)
+        by_name[row["Name"]] = name
+        by_number[f"{row.get('Maj', '')}:{row['Min']}"] = name
+        made.put(f"{places[name]}/dev", f"{row.get('Maj', '')}:{row['Min']}")
+        made.put(f"{places[name]}/dm/name", row["Name"])
+        # In a table the state is letters, of which s says it; else a word.
+        state = row.get("Stat", "")
+        made.put(f"{places[name]}/dm/suspended", str(int("s" in state[1:] or state == "SUSPENDED")))
+        if row.get("UUID"):
+            made.put(f"{places[name]}/dm/uuid", row["UUID"])
     for text in commands.texts(r"dmsetup_table"):
         for line in text.splitlines():
             mapping, _, rest = line.partition(": ")
             for number in re.findall(r"(?<= )[0-9]{1,4}:[0-9]{1,7}\b", rest):
                 if mapping in by_name and number in by_number:
                     _stack(made, by_name[mapping], by_number[number], places)
+
+
+def _add_systool(made: KernelFiles, text: str) -> None:
+    """Attributes of devices as ``systool -v`` prints them; those of several lines are left out."""
+    place = ""
+    for line in text.splitlines():
+        if head := re.fullmatch(r' +(?:Class )?Device path = "(/sys/devices/[^"]{1,1024})"', line):
+            place = head[1] if ".." not in head[1].split("/") else ""
+        elif place and (value := re.fullmatch(r' {4}(\w{1,64}) *= "(.*)"', line)):
+            made.put(f"{place}/{value[1]}", value[2])
 
 
 def _add_adapter(made: KernelFiles, name: str, text: str) -> None:
