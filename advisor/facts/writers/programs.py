@@ -3,21 +3,25 @@
 A program that sets the same everywhere is a section of tables/programs.ini. ``runs`` are units of which one runs,
 ``has`` paths of which one is there, ``needs`` paths that have to be there too, ``stops`` units that systemd may know as
 stopped, ``off`` a switch of Google's configuration, ``config`` a file that the conditions of ``sets`` are about; the
-last part of a path may be a pattern. ``on`` is a file with the pattern without which it does nothing, ``reads`` what a
-line of ``config`` sets, a pattern of the whole line and tunables made of its groups.
+parts of a path may be patterns. ``on`` is a file with the pattern without which it does nothing, ``reads`` what a line
+of ``config`` sets, a pattern of the whole line and tunables made of its groups. ``early`` says that it acts before the
+links are there.
 
 Sources: moby, daemon/libnetwork/drivers/bridge (setup_ip_forwarding.go, setup_bridgenetfiltering.go); kubernetes,
 pkg/kubelet/cm/container_manager_linux.go (setupKernelTunables), cmd/kube-proxy (conntrack settings) and pkg/proxy
 (route_localnet); k3s, pkg/agent/syssetup/setup.go; cilium, pkg/datapath/loader/base.go (Reinitialize); calico,
 felix/dataplane/linux/int_dataplane.go (configureKernel); containernetworking/plugins, pkg/ip/ipforward_linux.go;
 netavark, src/network/bridge.rs; lxd and incus, network/driver_bridge.go; libvirt, src/network/bridge_driver.c
-(networkEnableIPForwarding); ovs-vswitchd.conf.db(5), mtu_request; irqbalance(1).
+(networkEnableIPForwarding); ovs-vswitchd.conf.db(5), mtu_request; irqbalance(1); mlnx-tools, sysctl_perf_tuning;
+firewalld, firewall/core/fw_policy.py (enable_ip_forwarding); cluster-node-tuning-operator, pkg/tuned/controller.go;
+dhcpcd.conf(5), networkd.conf(5).
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
@@ -34,34 +38,45 @@ from advisor.host.package_data import read_sections
 OVS_DATABASES = ("/etc/openvswitch/conf.db", "/var/lib/openvswitch/conf.db")
 
 
-def _has(host: Host, path: str) -> bool:
-    directory, _, name = path.rpartition("/")
-    return any(fnmatchcase(one, name) for one in host.names(directory)) if is_pattern(name) else host.exists(path)
+def _found(host: Host, path: str) -> list[str]:
+    """The files that a path stands for and that are there; each of its parts may be a pattern."""
+    places = [""]
+    for part in path.split("/")[1:]:
+        places = [
+            f"{place}/{name}"
+            for place in places
+            for name in (host.names(place or "/") if is_pattern(part) else (part,))
+            if fnmatchcase(name, part)
+        ]
+    return [place for place in places if host.exists(place)]
 
 
 def _read_row(parts: Mapping[str, str], sets: Sequence[str], reads: Sequence[str], host: Host) -> Iterator[Place]:
     """Yield what a program of the table sets where it runs, or is there and is not known to be stopped or switched off;
     each of ``sets`` may have a condition on the text of its configuration."""
     runs, has, needs, stops = (parts.get(name, "").split() for name in ("runs", "has", "needs", "stops"))
-    is_there = is_running(host, *runs) or any(_has(host, path) for path in has)
+    is_there = is_running(host, *runs) or any(_found(host, path) for path in has)
     is_off = (stops and all(is_stopped(host, unit) for unit in stops)) or is_switched_off(host, parts.get("off", ""))
     switch, _, is_on = parts.get("on", "").partition(" | ")
     is_off = is_off or bool(switch and not re.search(is_on, host.read_or_empty(switch)))
-    if not is_there or is_off or not all(_has(host, path) for path in needs):
+    if not is_there or is_off or not all(_found(host, path) for path in needs):
         return
-    text = host.read_or_empty(parts["config"]) if "config" in parts else ""
+    files = [path for one in parts.get("config", "").split() for path in _found(host, one)]
+    texts = {path: host.read_or_empty(path) for path in files}
     for line in sets:
         words, sign, condition = (*line.split(" | "), "", "")[:3]
-        if not sign or (re.search(condition, text) is not None) is (sign == "if"):
-            for tunable, equals, value in (word.partition("=") for word in words.split()):
+        if not sign or any(re.search(condition, text) for text in texts.values()) is (sign == "if"):
+            for tunable, equals, value in (word.partition("=") for word in shlex.split(words)):
                 yield Place(tunable, value if equals else None)
     for pattern, tunables in (line.split(" | ") for line in reads):
-        for number, line in enumerate(text.split("\n"), 1):
+        for path, number, line in (
+            (path, number, line) for path, text in texts.items() for number, line in enumerate(text.split("\n"), 1)
+        ):
             if found := re.fullmatch(pattern, line):
                 for tunable, equals, value in (word.partition("=") for word in tunables.split()):
                     kind, _, name = printable(found.expand(tunable)).partition(":")
                     name = dotted_key(name) if kind == "sysctl" else name
-                    yield Place(f"{kind}:{name}", found.expand(value) if equals else None, parts["config"], number)
+                    yield Place(f"{kind}:{name}", found.expand(value) if equals else None, path, number)
 
 
 def _make_row(name: str, pairs: Sequence[tuple[str, str]]) -> Writer:
@@ -71,15 +86,18 @@ def _make_row(name: str, pairs: Sequence[tuple[str, str]]) -> Writer:
 
 
 _TABLE = dict(read_sections("programs.ini"))
-PROGRAMS = tuple(_make_row(*row) for row in _TABLE.items())
-"""The programs of tables/programs.ini."""
+EARLY, PROGRAMS = (
+    tuple(_make_row(*row) for row in _TABLE.items() if ("early" in dict(row[1])) is is_early)
+    for is_early in (True, False)
+)
+"""The programs of tables/programs.ini: those that act before the links are there, and the others."""
 _KNOWN = {
     path: [
         *(text.split(" | ")[2] for key, text in pairs if key == "sets" and " | " in text),
         *(f"(?m)^{text.split(' | ')[0]}$" for key, text in pairs if key == "reads"),
     ]
     for pairs in _TABLE.values()
-    if (path := dict(pairs).get("config"))
+    for path in dict(pairs).get("config", "").split()
 } | {
     path: [pattern]
     for pairs in _TABLE.values()
@@ -92,6 +110,11 @@ _LEASE = r'(?m)^MTU=[0-9]+$|^lease \{|^[ \t]*(?:interface "[^"\n]{1,40}"|option 
 CONFIGURATIONS = (*OVS_DATABASES, *_KNOWN)
 MARKS = tuple(path for pairs in _TABLE.values() for path in dict(pairs).get("has", "").split() if not is_pattern(path))
 """Files by which a program is recognised."""
+
+
+def patterns_of(path: str) -> Sequence[str]:
+    """Return the patterns of what is read of a program's configuration; none of another file."""
+    return next((found for name, found in _KNOWN.items() if fnmatchcase(path, name)), ())
 
 
 def read_open_vswitch(host: Host) -> Iterator[Place]:
@@ -159,7 +182,7 @@ def read_command_line(host: Host) -> Iterator[Place]:
 
 def only_known_keys(path: str, text: str) -> str:
     """Return of a program's configuration what is read here, and nothing else: it may hold passwords."""
-    if patterns := [_LEASE] if path.startswith(LEASES) else _KNOWN.get(path):
+    if patterns := [_LEASE] if path.startswith(LEASES) else patterns_of(path):
         kept = [""] * (text.count("\n") + 1)
         for found in (one for pattern in patterns for one in re.finditer(pattern, text)):
             # A finding names the line of the file itself.

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from advisor.facts.sysctl_files import SYSCTL_CONF, list_files, parse_sysctl_file
 from advisor.facts.writers.commands import ANY, VARIABLE, only_writes, parse_script
-from advisor.facts.writers.programs import CONFIGURATIONS, LEASES, only_known_keys
+from advisor.facts.writers.programs import LEASES, OVS_DATABASES, only_known_keys, patterns_of
 from advisor.facts.writers.record import Place
 from advisor.host import Host
 from advisor.host.patterns import lazy_regex
@@ -173,7 +173,7 @@ def _is_script(path: str) -> bool:
 def without_other_words(path: str, text: str) -> str | None:
     """Return what a script, a unit, a table of cron or the configuration of a program holds of settings, and nothing
     else of it: they hold passwords in every form. None for another file."""
-    if path in CONFIGURATIONS or path.startswith(LEASES):
+    if path.startswith(LEASES) or path in OVS_DATABASES or patterns_of(path):
         return only_known_keys(path, text)
     if path.startswith(CLOUD_FILES):
         return _only_boot_commands(text)

@@ -15,7 +15,7 @@ from advisor.facts.writers.commands import ANY
 from advisor.facts.writers.devices import read_tmpfiles, read_udev_rules
 from advisor.facts.writers.late_modules import read_late_modules
 from advisor.facts.writers.networks import read_leases, read_link_files, read_manager_commands, read_managers
-from advisor.facts.writers.programs import PROGRAMS, read_command_line, read_irqbalance, read_open_vswitch
+from advisor.facts.writers.programs import EARLY, PROGRAMS, read_command_line, read_irqbalance, read_open_vswitch
 from advisor.facts.writers.record import Place, Write, Writer
 from advisor.facts.writers.scripts import read_cloud_init, read_cron, read_hooks, read_rc_local, read_units
 from advisor.facts.writers.tuners import read_saptune, read_tuned, read_tuned_before_files
@@ -47,6 +47,7 @@ WRITERS: tuple[Writer, ...] = (
     Writer("TuneD, before the files of /etc/sysctl.d", "when it starts", read_tuned_before_files, _LINE, True),
     Writer(SYSCTL_FILES, "early at boot", _by_origin, _LINE),
     Writer(TMPFILES, "early at boot", read_tmpfiles, _LINE),
+    *EARLY,
     Writer(LATE_MODULES, "when it is loaded", read_late_modules, "name it in a file of /etc/modules-load.d"),
     Writer(_LINK_FILES, "when udev names the link", read_link_files, _LINE),
     *BEFORE_UDEV,

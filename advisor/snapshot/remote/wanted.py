@@ -23,7 +23,7 @@ from advisor.facts.space import DF
 from advisor.facts.stacked import DRBD_STATUS
 from advisor.facts.storage_services import LIST_RUNNING
 from advisor.facts.subnets import RULES
-from advisor.facts.sysctl_files import key_path
+from advisor.facts.sysctl_files import is_pattern, key_path
 from advisor.facts.systemd import VERSION
 from advisor.facts.vxfs import FSTYP, VXTUNEFS
 from advisor.facts.vxvm import DMP_PATHS, LIST_NATIVE, PATHS, VXPRINT
@@ -195,7 +195,7 @@ _BY_FACTS: tuple[tuple[str, Names], ...] = (
     ("/etc", _words("fstab gabtab hostname llthosts llttab machine-id multipath.conf os-release rc.local")),
     ("/etc", _words("exports modules redhat-release sysctl.conf waagent.conf")),
     ("/etc/initramfs-tools", _words("modules")),
-    *((path.rpartition("/")[0], (path.rpartition("/")[2],)) for path in _OF_WRITERS),
+    *((path.rpartition("/")[0], (path.rpartition("/")[2],)) for path in _OF_WRITERS if not is_pattern(path)),
     ("/etc/rc.d", _words("rc.local")),
     ("/usr/lib", _words("os-release")),
     ("/etc/VRTSvcs/conf/config", _words("main.cf")),
@@ -234,7 +234,7 @@ LISTED: Names = _words(
     "/sys/devices/system/cpu/cpu0/cpuidle",
     "/sys/kernel/config/target/iscsi /sys/kernel/config/target/iscsi/* /sys/kernel/config/target/iscsi/*/tpgt_*/np",
     "/sys/kernel/config/target/iscsi/*/tpgt_*/lun /sys/kernel/config/target/iscsi/*/tpgt_*/lun/*",
-    "/var/log/pods /etc/systemd/system/*.wants",
+    "/var/log/pods /var/lib/ocp-tuned/profiles /etc/systemd/system/*.wants",
     "/sys/devices/system/node /etc/systemd/system /run/systemd/units /proc/net/bonding",
     "/sys/fs/btrfs /sys/fs/btrfs/*/devices",
     "/sys/fs/cgroup /sys/fs/cgroup/system.slice /sys/fs/cgroup/system.slice/*.slice",
@@ -270,6 +270,7 @@ CONFIGURATION: tuple[tuple[str, Names], ...] = (
     *((place, ("*.conf",)) for place in MODULE_DIRECTORIES),
     *((place, ("*.service",)) for place in UNIT_PLACES),
     *((place, ("*",)) for place in (*CRON_TABLES, *CRON_SCRIPTS, *HOOKS, *LEASES, CLOUD_SCRIPTS, RC_SCRIPTS)),
+    *((path.rpartition("/")[0], (path.rpartition("/")[2],)) for path in CONFIGURATIONS if is_pattern(path)),
     (f"{CLOUD_FILES[0]}.d", ("*.cfg",)),
     ("/etc/udev/rules.d", ("*.rules",)),
     ("/run/udev/rules.d", ("*.rules",)),
