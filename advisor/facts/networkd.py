@@ -50,17 +50,22 @@ def read_networkd_owner(host: Host, link: str) -> LinkOwner | Missing | None:
     return LinkOwner("systemd-networkd", found[1], link, f"systemd-networkd configures it after {found[1]}", shared)
 
 
-def read_network_mtu(host: Host, file: str) -> NetworkMtu | Missing:
-    """What a .network file and its drop-ins say about the MTU. Missing where one of them cannot be read."""
-    setting: list[str] = []
-    from_dhcp = False
+def network_files(host: Host, file: str) -> tuple[str, ...]:
+    """A .network file and its drop-ins, in the order in which they are read."""
     name = file.rpartition("/")[2]
     found: dict[str, str] = {}
     for directory in NETWORK_DIRECTORIES:
         for each in host.names(f"{directory}/{name}.d"):
             if each.endswith(".conf"):
                 found.setdefault(each, f"{directory}/{name}.d/{each}")
-    for path in (file, *tuple(found[each] for each in sorted(found))):
+    return (file, *tuple(found[each] for each in sorted(found)))
+
+
+def read_network_mtu(host: Host, file: str) -> NetworkMtu | Missing:
+    """What a .network file and its drop-ins say about the MTU. Missing where one of them cannot be read."""
+    setting: list[str] = []
+    from_dhcp = False
+    for path in network_files(host, file):
         text = host.read(path)
         if isinstance(text, Missing):
             return Missing("unreadable", f"{path}: {text.why}")

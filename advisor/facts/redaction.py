@@ -21,7 +21,7 @@ _HOLDING_SECRETS = lazy_regex(
 # What may be a script, a unit, a table of cron, or the configuration of a program that sets values.
 _OF_WRITERS = lazy_regex(
     r"/(etc|var/spool/cron|usr/local|opt|root|srv|home|sbin|usr/sbin|usr/lib/NetworkManager|run/systemd/netif/leases"
-    r"|var/lib/(kubelet|openvswitch|cloud|dhcp|dhclient|ocp-tuned))/.*"
+    r"|var/lib/(kubelet|openvswitch|cloud|dhcp|dhclient|wicked|ocp-tuned))/.*"
 )
 _CERTAIN = (
     rb"[\w.-]*(?:pass(?:word|wd|phrase)(?:-?all|_in)?|psk|secret|pin"

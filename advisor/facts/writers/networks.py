@@ -1,7 +1,8 @@
 """What sets a link up after the kernel has found it: .link files, and the network managers with their commands.
 
 Sources: systemd.link(5), systemd.network(5), nm-settings-keyfile(5), interfaces(5) with the hooks of Debian's ethtool
-package and the keys of ifupdown2, ifcfg(5) of SUSE's wicked, sysconfig.txt of initscripts (ETHTOOL_OPTS).
+package and the keys of ifupdown2, ifcfg(5) and src/dhcp4/lease.c of SUSE's wicked, sysconfig.txt of initscripts
+(ETHTOOL_OPTS), NetworkManager's src/core/nm-config.c (the options of a lease among a device's state).
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from advisor.facts.link_claim import LinkOwner, link_index, udev_property
 from advisor.facts.link_owner import read_link_owner
 from advisor.facts.netplan import bond_ports, read_definitions
 from advisor.facts.network_manager import profile_paths
-from advisor.facts.networkd import NETWORK_DIRECTORIES, read_network_mtu
+from advisor.facts.networkd import NETWORK_DIRECTORIES, network_files, read_network_mtu
 from advisor.facts.sysconfig import NETWORK_SCRIPTS, WICKED, parse_assignments, read_ifcfg
 from advisor.facts.writers.commands import FEATURES, ethtool
-from advisor.facts.writers.programs import LEASES
+from advisor.facts.writers.programs import LEASES, WICKED_LEASES
 from advisor.facts.writers.record import Place
-from advisor.facts.writers.scripts import places_of
+from advisor.facts.writers.scripts import WICKED_SCRIPTS, places_of
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 
@@ -50,6 +51,31 @@ _LINK_FILE: Mapping[str, str] = {
         "TCP6SegmentationOffload": "feature.tx-tcp6-segmentation",
     },
 }
+_FORWARDING = ("sysctl:net.ipv4.conf.{}.forwarding", "sysctl:net.ipv6.conf.{}.forwarding")
+_FORWARDING_OF_ALL = ("sysctl:net.ipv4.ip_forward", "sysctl:net.ipv6.conf.all.forwarding")
+_FAMILIES: Mapping[str, tuple[int, ...]] = {"yes": (0, 1), "both": (0, 1), "ipv4": (0,), "ipv6": (1,)}
+_NETWORK: Mapping[tuple[str, str], str] = {
+    ("Link", "MTUBytes"): "mtu",
+    ("Network", "IPv4Forwarding"): _FORWARDING[0],
+    ("Network", "IPv6Forwarding"): _FORWARDING[1],
+    ("Network", "IPv4ReversePathFilter"): "sysctl:net.ipv4.conf.{}.rp_filter",
+    ("Network", "IPv6MTUBytes"): "sysctl:net.ipv6.conf.{}.mtu",
+}
+_NUMBERS: Mapping[str, str] = {
+    **{word: "0" if sign == "off" else "1" for word, sign in _SWITCHES.items()},
+    **{"strict": "1", "loose": "2"},
+}
+_QDISCS: Mapping[str, str] = {
+    **{"BFIFO": "bfifo", "CAKE": "cake", "ControlledDelay": "codel", "DeficitRoundRobinScheduler": "drr"},
+    **{"EnhancedTransmissionSelection": "ets", "FairQueueing": "fq", "FairQueueingControlledDelay": "fq_codel"},
+    **{"FlowQueuePIE": "fq_pie", "HeavyHitterFilter": "hhf", "HierarchyTokenBucket": "htb", "NetworkEmulator": "netem"},
+    **{"PFIFO": "pfifo", "PFIFOFast": "pfifo_fast", "PFIFOHeadDrop": "pfifo_head_drop", "PIE": "pie"},
+    **{"QuickFairQueueing": "qfq", "StochasticFairBlue": "sfb", "StochasticFairnessQueueing": "sfq"},
+    **{"TokenBucketFilter": "tbf", "BandMultiQueueing": "multiq"},
+}
+"""Sections of systemd.network(5), each the root qdisc of its link unless it names another parent."""
+_KEYFILE = {"link.tx-queue-length": "txqueuelen", "tc.qdisc.root": "qdisc"}
+_DHCP = "the DHCP server"
 _COMMANDS = ("up", "post-up", "pre-up")
 _MOST_LINKS = 128
 _DEVICE = lazy_regex(r"\$(?:\{DEVICE\}|DEVICE\b)")
@@ -76,9 +102,9 @@ def _value(name: str, value: str) -> str:
     return _SWITCHES.get(value.lower(), value) if _SWITCHED.fullmatch(name) else value
 
 
-def _line_of(text: str, key: str) -> int | None:
-    """The last line of a file that begins with this key."""
-    pattern = re.compile(rf"[ \t]*(?:export[ \t]+)?{re.escape(key)}[ \t]*=")
+def _line_of(text: str, key: str, value: str = "") -> int | None:
+    """The last line of a file that begins with this key, and gives it a value that begins so."""
+    pattern = re.compile(rf"[ \t]*(?:export[ \t]+)?{re.escape(key)}[ \t]*=[ \t]*{re.escape(value)}")
     return max((number for number, line in enumerate(text.split("\n"), 1) if pattern.match(line)), default=None)
 
 
@@ -101,7 +127,8 @@ def read_managers(host: Host) -> Iterator[Place]:
         reader = _READERS.get(owner.manager)
         if reader is not None and (owner.profile or owner.file):
             for one in reader(host, link, owner):
-                yield Place(f"link:{link}:{one.tunable}", one.value, one.file, one.line, one.by or owner.manager)
+                tunable = one.tunable if ":" in one.tunable else f"link:{link}:{one.tunable}"
+                yield Place(tunable, one.value, one.file, one.line, one.by or owner.manager)
 
 
 def read_manager_commands(host: Host) -> Iterator[Place]:
@@ -134,9 +161,19 @@ def _in_interfaces(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
                 yield Place(f"{group}.{name}", _value(f"{group}.{name}", words[1]), path, line)
 
 
+def _leased(host: Host, pattern: str, path: str) -> Iterator[Place]:
+    """The MTU that a DHCP server gave, where the link's own file sets none."""
+    text = host.read_or_empty(path)
+    if found := re.search(pattern, text):
+        yield Place("mtu", found[1], path, 1 + text.count("\n", 0, found.start(1)), _DHCP)
+
+
 def _in_ifcfg(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
     path = str(owner.file)
     text = host.read_or_empty(path)
+    if owner.manager == "wicked":
+        yield from _leased(host, r"<mtu>([0-9]+)</mtu>", f"{WICKED_LEASES}/lease-{link}-dhcp-ipv4.xml")
+        yield from _wicked_scripts(host, link, path)
     for name, value in parse_assignments(text).items():
         line = _line_of(text, name)
         if name == "MTU" and value:
@@ -147,8 +184,23 @@ def _in_ifcfg(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
                     yield Place(tunable.partition(f"link:{link}:")[2], said, path, line)
 
 
+def _wicked_scripts(host: Host, link: str, path: str) -> Iterator[Place]:
+    """What the scripts of ifcfg(5) set: ``wicked:`` and ``compat:suse:``, each a path or a name below a directory."""
+    common, own = (parse_assignments(host.read_or_empty(one)) for one in (f"{WICKED}/config", path))
+    for name in ("PRE_UP_SCRIPT", "POST_UP_SCRIPT"):
+        for word in (own.get(name) or common.get(name, "")).split():
+            scheme, _, script = word.rpartition(":")
+            for place in WICKED_SCRIPTS if scheme in ("", "wicked", "compat:suse") else ():
+                file = script if script.startswith("/") else f"{place}/{script}"
+                if host.exists(file):
+                    yield from places_of(host, host.read_or_empty(file), file, None, "wicked", link)
+                    break
+
+
 def _in_keyfile(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
     path = owner.profile or str(owner.file)
+    device = f"/run/NetworkManager/devices/{link_index(host, link)}"
+    yield from _leased(host, r"(?m)^dhcp4\.interface_mtu=([0-9]+)$", device)
     if "/ifcfg-" in path:
         yield from _in_ifcfg(host, link, owner)
         return
@@ -160,6 +212,8 @@ def _in_keyfile(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
                 yield Place(f"{group}.{one}", _value(f"{group}.{one}", value), path, _line_of(text, key))
         elif key == "mtu" and value != "0":
             yield Place("mtu", value, path, _line_of(text, key))
+        elif (name := _KEYFILE.get(f"{section}.{key}", "")) and value:
+            yield Place(name, value.split()[0], path, _line_of(text, key))
 
 
 def _in_network(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
@@ -173,12 +227,23 @@ def _in_network_file(host: Host, link: str, file: str) -> Iterator[Place]:
     if said.from_dhcp and not said.files:
         lease = re.search(r"(?m)^MTU=([0-9]+)$", host.read_or_empty(f"{LEASES[0]}/{link_index(host, link)}"))
         if lease:
-            yield Place("mtu", lease[1], file, _line_of(host.read_or_empty(file), "UseMTU"), "the DHCP server")
-    for path in said.files:
+            yield Place("mtu", lease[1], file, _line_of(host.read_or_empty(file), "UseMTU"), _DHCP)
+    for path in network_files(host, file):
         text = host.read_or_empty(path)
         for section, key, value in parse_settings(text, continued=True):
-            if (section, key) == ("Link", "MTUBytes"):
-                yield Place("mtu", value, path, _line_of(text, key))
+            for tunable, number in _of_network(section, key, value):
+                yield Place(tunable.format(link), number, path, _line_of(text, key, value))
+
+
+def _of_network(section: str, key: str, value: str) -> Iterator[tuple[str, str]]:
+    if name := _NETWORK.get((section, key)):
+        yield name, value if key == "MTUBytes" else _NUMBERS.get(value.lower(), value)
+    elif section == "Network" and key in ("IPForward", "IPMasquerade"):
+        for family in _FAMILIES.get(value.lower().replace("true", "yes"), ()):
+            yield _FORWARDING_OF_ALL[family], "1"
+            yield _FORWARDING[family], "1"
+    elif section in _QDISCS and (key != "Parent" or value == "root"):
+        yield "qdisc", _QDISCS[section]
 
 
 def _read_bond_ports(host: Host) -> Iterator[Place]:

@@ -104,9 +104,11 @@ _KNOWN = {
     for path, _, pattern in [dict(pairs).get("on", "").partition(" | ")]
     if path
 }
-LEASES = ("/run/systemd/netif/leases", "/var/lib/dhcp", "/var/lib/dhclient")
-"""Those of systemd-networkd, then those of dhclient."""
-_LEASE = r'(?m)^MTU=[0-9]+$|^lease \{|^[ \t]*(?:interface "[^"\n]{1,40}"|option interface-mtu [0-9]{1,9});'
+WICKED_LEASES = "/var/lib/wicked"
+LEASES = ("/run/systemd/netif/leases", "/var/lib/dhcp", "/var/lib/dhclient", WICKED_LEASES)
+"""Those of systemd-networkd, those of dhclient, and those of wicked."""
+_LEASE = r"(?m)<mtu>[0-9]{1,9}</mtu>|^MTU=[0-9]+$"
+_LEASE += r'|^lease \{|^[ \t]*(?:interface "[^"\n]{1,40}"|option interface-mtu [0-9]{1,9});'
 CONFIGURATIONS = (*OVS_DATABASES, *_KNOWN)
 MARKS = tuple(path for pairs in _TABLE.values() for path in dict(pairs).get("has", "").split() if not is_pattern(path))
 """Files by which a program is recognised."""

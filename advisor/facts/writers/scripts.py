@@ -30,8 +30,10 @@ CLOUD_SCRIPTS = "/var/lib/cloud/scripts/per-boot"
 HOOKS = (
     *("/etc/network/if-up.d", "/etc/network/if-pre-up.d", "/etc/NetworkManager/dispatcher.d"),
     *("/etc/NetworkManager/dispatcher.d/pre-up.d", "/usr/lib/NetworkManager/dispatcher.d"),
-    *("/etc/networkd-dispatcher/routable.d", "/etc/networkd-dispatcher/configured.d"),
+    *("/etc/networkd-dispatcher/routable.d", "/etc/networkd-dispatcher/configured.d", "/etc/sysconfig/network/if-up.d"),
 )
+WICKED_SCRIPTS = ("/etc/sysconfig/network/scripts", "/etc/wicked/scripts")
+"""Where the scripts lie that ifcfg files of wicked name."""
 HOOK_FILES = ("/sbin/ifup-local", "/usr/sbin/ifup-local")
 OWN_PROGRAMS = lazy_regex(
     r"(?:/usr/local/s?bin|/usr/local/libexec|/usr/local/lib|/opt|/root|/srv|/home)/[\w./@:+-]+(?<!\.conf)(?<!\.rules)(?<!\.cpf)"
@@ -166,7 +168,7 @@ def _loaded(host: Host, file: str, by: str | None) -> Iterable[Place]:
 
 
 def _is_script(path: str) -> bool:
-    places = (*HOOKS, *CRON_SCRIPTS, CLOUD_SCRIPTS, RC_SCRIPTS)
+    places = (*HOOKS, *WICKED_SCRIPTS, *CRON_SCRIPTS, CLOUD_SCRIPTS, RC_SCRIPTS)
     return path in (*RC_LOCAL, *HOOK_FILES) or path.startswith(tuple(f"{place}/" for place in places))
 
 

@@ -40,6 +40,7 @@ from advisor.facts.writers.scripts import (
     RC_LOCAL,
     RC_SCRIPTS,
     UNIT_PLACES,
+    WICKED_SCRIPTS,
 )
 from advisor.facts.zfs import ZPOOL, ZPOOL_STATUS
 from advisor.tunables import all_kinds
@@ -259,6 +260,7 @@ MARKED: Names = _words(
 )
 """What is only looked for."""
 
+_WRITERS_PLACES = (*CRON_TABLES, *CRON_SCRIPTS, *HOOKS, *WICKED_SCRIPTS, *LEASES, CLOUD_SCRIPTS, RC_SCRIPTS)
 CONFIGURATION: tuple[tuple[str, Names], ...] = (
     *(
         (place, ("*.conf",))
@@ -269,7 +271,7 @@ CONFIGURATION: tuple[tuple[str, Names], ...] = (
     *((place, ("*.conf",)) for place in _words("/usr/local/lib/tmpfiles.d /usr/lib/tmpfiles.d")),
     *((place, ("*.conf",)) for place in MODULE_DIRECTORIES),
     *((place, ("*.service",)) for place in UNIT_PLACES),
-    *((place, ("*",)) for place in (*CRON_TABLES, *CRON_SCRIPTS, *HOOKS, *LEASES, CLOUD_SCRIPTS, RC_SCRIPTS)),
+    *((place, ("*",)) for place in _WRITERS_PLACES),
     *((path.rpartition("/")[0], (path.rpartition("/")[2],)) for path in CONFIGURATIONS if is_pattern(path)),
     (f"{CLOUD_FILES[0]}.d", ("*.cfg",)),
     ("/etc/udev/rules.d", ("*.rules",)),
