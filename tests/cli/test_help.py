@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 import sys
 
@@ -13,8 +12,6 @@ import pytest
 from advisor.cli import parser
 from advisor.cli.help_text import EXAMPLES, GROUPS
 from docs.command_page import help_pages
-from tests.cli.inside import parse_words
-from tests.each import for_each
 
 PAGES = help_pages()
 
@@ -90,14 +87,7 @@ def test_every_command_is_in_one_group() -> None:
     assert [heading for heading in re.findall(r"^(\w+):$", page, re.M) if heading in GROUPS] == list(GROUPS)
 
 
-@for_each("path call", [(path, call) for path, calls in EXAMPLES.items() for call, _ in calls])
-def test_an_example_is_a_call(path: str, call: str) -> None:
-    words = shlex.split(call.partition(" < ")[0].partition(" | ")[0])
-    assert words[0] == "advisor"
-    parse_words(words[1:])
-    called = " ".join(words[1:])
-    assert not path or any(called.startswith(one) for one in (path, "scan --snapshot")), f"of another command: {call}"
-
-
 def test_examples_are_of_commands_that_exist() -> None:
     assert EXAMPLES.keys() == PAGES.keys()
+    for path, calls in EXAMPLES.items():
+        assert all(call.startswith((f"advisor {path}", "advisor scan --snapshot")) for call, _ in calls), path
