@@ -1,4 +1,4 @@
-"""What ``lvs`` prints: JSON (also broken by warnings, or cut), ``--nameprefixes`` lines, and aligned columns."""
+"""What ``lvs`` and ``pvs`` print: JSON (also broken by warnings, or cut), ``--nameprefixes`` lines, and columns."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ LVS = (
     "--nosuffix",
     "--options=lv_name,vg_name,lv_attr,lv_size,segtype,stripes,data_stripes,stripe_size,chunk_size,devices",
 )
+PVS = ("pvs", "--reportformat=json", "--options=pv_name,vg_name")
 _HIDDEN = lazy_regex(
     r"_(?:rimage|rmeta|mimage)_[0-9]+$|_(?:mlog|tdata|tmeta|cdata|cmeta|corig|wcorig|cvol|vdata|pmspare|imeta|iorig)$"
 )
@@ -52,8 +53,21 @@ class LogicalVolume(msgspec.Struct, frozen=True):
 def parse_lvs(text: str) -> tuple[LogicalVolume, ...]:
     """Segments of logical volumes in the order of the text; nothing for a text that holds none."""
     text = text.replace("\0", " ")
-    rows = _json_rows(text) or _prefixed_rows(text) or _column_rows(text)
+    rows = _json_rows(text, "lv_name") or _prefixed_rows(text, "lv_name") or _column_rows(text)
     return tuple(_parse_volume(row) for row in rows if row.get("lv_name"))
+
+
+def parse_pvs(text: str) -> Mapping[str, tuple[str, ...]]:
+    """Kernel names of the physical volumes of each volume group, by ``pvs`` as JSON, with prefixes or in columns; one
+    that is missing has an empty name."""
+    lines = re.findall(r"^ *(/\S+|\[?unknown(?: device)?\]?) +(\S+) +lvm[12] ", text, re.MULTILINE)
+    rows = _json_rows(text, "pv_name") or _prefixed_rows(text, "pv_name")
+    groups: dict[str, tuple[str, ...]] = {}
+    for device, group in [(row["pv_name"], row.get("vg_name", "")) for row in rows] or lines:
+        name = device.removeprefix("/dev/") if device.startswith("/") else ""
+        groups[group] = (*groups.get(group, ()), name)
+    groups.pop("", None)
+    return groups
 
 
 def is_hidden(name: str) -> bool:
@@ -69,24 +83,24 @@ def parse_size(text: str, *, exact: bool = False) -> int | None:
     return round(float(found[1] + (found[2] or "")) * UNITS[found[3]]) if found[2] else int(found[1]) * UNITS[found[3]]
 
 
-def _json_rows(text: str) -> list[dict[str, str]]:
-    """Objects that name a volume. A warning in the middle breaks the document, not its objects: each is one line."""
+def _json_rows(text: str, key: str) -> list[dict[str, str]]:
+    """Objects that have this key. A warning in the middle breaks the document, not its objects: each is one line."""
     rows: list[dict[str, str]] = []
     for part in re.findall(r"\{[^{}]*\}", text):
         try:
             row = msgspec.json.decode(part)
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
             row = dict(re.findall(r'"(\w+)"\s*:\s*"((?:[^"\\]|\\.)*)"', part))
-        if isinstance(row, dict) and "lv_name" in row:
+        if isinstance(row, dict) and isinstance(row.get(key), str):
             rows.append({str(key): value for key, value in row.items() if isinstance(value, str)})
     return rows
 
 
-def _prefixed_rows(text: str) -> list[dict[str, str]]:
+def _prefixed_rows(text: str, key: str) -> list[dict[str, str]]:
     rows = (
         {name.lower(): value for name, value in re.findall(r"LVM2_(\w+)='([^']*)'", line)} for line in text.splitlines()
     )
-    return [row for row in rows if "lv_name" in row]
+    return [row for row in rows if key in row]
 
 
 def _column_rows(text: str) -> list[dict[str, str]]:

@@ -53,7 +53,8 @@ def read_owners(host: Host) -> Owners:
 def active_tuned(host: Host) -> str | None:
     """Return the profiles, with blanks between them, of a TuneD that runs; None where none does."""
     profile = host.read_text("/etc/tuned/active_profile")
-    return profile if profile and _runs(host, "/run/tuned/tuned.pid") else None
+    runs = _runs(host, "/run/tuned/tuned.pid") or is_running(host, "tuned.service")
+    return profile if profile and runs else None
 
 
 def applied_notes(host: Host) -> tuple[str, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+import msgspec
+
 from advisor.facts.array import Array, ArrayPart, losses_left
 from advisor.facts.block import natural
-from advisor.facts.lvm_text import LVS, LogicalVolume, parse_lvs
+from advisor.facts.lvm_text import LVS, PVS, LogicalVolume, parse_lvs, parse_pvs
 from advisor.facts.multipath_text import MultipathMap, count_unread, parse_multipath
 from advisor.facts.segments import structure_of_rows
 from advisor.facts.unknown import Unknowns
@@ -58,9 +60,17 @@ def _map_array(one: MultipathMap) -> Array:
 
 
 def volumes(host: Host) -> list[Array]:
-    """Logical volumes of a capture that holds the output of lvs only; segments of one volume are put together."""
+    """Logical volumes of a capture that holds the output of lvs only; segments of one volume are put together.
+
+    Where lvs was not asked for devices, volumes of a group with one physical volume lie on that.
+    """
     done = host.run(LVS)
     rows = () if isinstance(done, Missing) else parse_lvs(done.stdout)
+    if rows and not any(row.devices for row in rows):
+        physical = host.run(PVS)
+        groups = {} if isinstance(physical, Missing) else parse_pvs(physical.stdout)
+        only = {group: devices for group, devices in groups.items() if len(devices) == 1 and devices[0]}
+        rows = tuple(msgspec.structs.replace(row, devices=only.get(row.group or "", ())) for row in rows)
     segments: dict[tuple[str | None, str], list[LogicalVolume]] = {}
     for row in rows:
         segments.setdefault((row.group, row.name), []).append(row)

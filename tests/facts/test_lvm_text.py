@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.facts.lvm_text import LogicalVolume, is_hidden, parse_lvs, parse_size
+from advisor.facts.lvm_text import LogicalVolume, is_hidden, parse_lvs, parse_pvs, parse_size
 from tests.facts.test_mdstat import command_texts
 
 STRIPED = (
@@ -14,29 +14,15 @@ STRIPED = (
 )
 HIDDEN = '{"lv_name":"[pool_tdata]", "vg_name":"vg0", "segtype":"linear", "devices":"/dev/sdb1(5)"}'
 JSON = f"""\
-  {{
-      "report": [
-          {{
-              "lv": [
+  {{ "report": [ {{ "lv": [
                   {STRIPED},
   WARNING: PV /dev/sdc in VG vg0 is using an old PV header, modify the VG to update.
                   {HIDDEN}
-              ]
-          }}
-      ]
-  }}
+      ] }} ] }}
 """
+DEVICES = ("nvme0n1", "nvme1n1")
 DATA = LogicalVolume(
-    group="vg0",
-    name="data",
-    attributes="-wi-ao----",
-    level="striped",
-    size_bytes=8585740288,
-    stripes=2,
-    stripe_bytes=65536,
-    chunk_bytes=None,
-    devices=("nvme0n1", "nvme1n1"),
-    is_hidden=False,
+    "vg0", "data", "-wi-ao----", "striped", 8585740288, 2, 65536, None, devices=DEVICES, is_hidden=False
 )
 
 
@@ -44,9 +30,6 @@ def test_json_with_a_warning_in_the_middle() -> None:
     first, second = parse_lvs(JSON)
     assert first == DATA
     assert (second.name, second.is_hidden, second.devices) == ("pool_tdata", True, ("sdb1",))
-
-
-def test_json_that_is_cut() -> None:
     assert parse_lvs(JSON[: JSON.index("WARNING")]) == (DATA,)
 
 
@@ -71,16 +54,13 @@ def test_columns() -> None:
 
 
 @pytest.mark.captured
-@pytest.mark.parametrize(
-    ("name", "volumes"),
-    [
-        ("lvs/LVS_HEADER_1", "app home opt root tmp usr usrlocal var"),
-        ("lvm/LVS_HAEADING_OUTUPT", "app home opt root tmp usr usrlocal var"),
-    ],
-)
-def test_captured_columns(name: str, volumes: str) -> None:
+@pytest.mark.parametrize("name", ["lvs/LVS_HEADER_1", "lvm/LVS_HAEADING_OUTUPT"])
+def test_captured_columns(name: str) -> None:
     found = parse_lvs(command_texts()[f"{name}.txt"])
-    assert [volume.name for volume in found] == [*(f"lv_{one}" for one in volumes.split()), "swap"]
+    assert [volume.name for volume in found] == [
+        *(f"lv_{name}" for name in ("app", "home", "opt", "root", "tmp", "usr", "usrlocal", "var")),
+        "swap",
+    ]
     assert {(volume.group, volume.devices) for volume in found} == {("vg_root", ("sda2",))}
 
 
@@ -116,6 +96,14 @@ def test_captured_reports(name: str, volumes: list[tuple[str, str | None]]) -> N
 )
 def test_sizes(text: str, size: int | None, exact: int | None) -> None:
     assert (parse_size(text), parse_size(text, exact=True)) == (size, exact)
+
+
+def test_physical_volumes_in_each_form() -> None:
+    columns = "  PV VG Fmt Attr\n  /dev/sda2 v lvm2 a--\n  unknown device w lvm2 a-m\n  /dev/loop0 --- 0 0\n"
+    rows = [("/dev/sda2", "v"), ("[unknown]", "w"), ("/dev/sdb", "")]
+    as_json = "".join(f'{{"pv_name":"{device}", "vg_name":"{group}"}},\n' for device, group in rows)
+    prefixed = "".join(f"LVM2_PV_NAME='{device}' LVM2_VG_NAME='{group}'\n" for device, group in rows)
+    assert [parse_pvs(text) for text in (columns, as_json, prefixed)] == [{"v": ("sda2",), "w": ("",)}] * 3
 
 
 def test_volumes_that_lvm_keeps_for_itself() -> None:

@@ -99,6 +99,11 @@ SUSE = {
     "/usr/bin/systool -vb pci": '  Device = "0000:00:05.0"\n  Device path = "/sys/devices/pci0000:00/0000:00:05.0"\n'
     '    numa_node           = "1"\n    uevent              = "DRIVER=ahci\nPCI_CLASS=10601"\n',
     "/bin/grep '' /sys/block/sda/queue/rq_affinity": "/sys/block/sda/queue/rq_affinity:2\n",
+    "/usr/sbin/saptune status": "enabled Notes:            1 2\napplied Notes:            900929 941735\n",
+    "/bin/systemctl --no-pager --all list-units": "\N{BLACK CIRCLE} a.service loaded failed failed A\n"
+    "  redis.service loaded active running R\n  minio.service loaded active exited M\n",
+    **{f"/bin/systemctl show '{one}.service' | sort": f"Id={one}.service\nMainPID=7\n" for one in ("redis", "minio")},
+    "/usr/sbin/tuned-adm active": "Current active profile: sapconf\n",
     "/usr/sbin/nvme list": "ERROR: Command not found or not executable\n",
 }
 
@@ -200,16 +205,29 @@ def test_a_supportconfig_has_the_kernels_files_as_commands(tmp_path: Path) -> No
     facts = scan(host)
     (disk,) = (disk for disk in facts.disks if disk.name == "sda")
     assert (disk.numa_node, disk.pci, disk.queue["rq_affinity"]) == (1, "0000:00:05.0", "2")
+    assert (facts.owners.saptune_notes, facts.owners.tuned_profile) == (("900929", "941735"), "sapconf")
+    assert {role: signs for role, signs in facts.roles.items() if signs} == {"redis": ("redis.service",)}
+    shown = host.run(("systemctl", "show", "--property=MainPID", "--", "redis.service"))
+    assert isinstance(shown, Completed)
+    assert shown.stdout.split() == ["Id=redis.service", "MainPID=7"]
     assert (facts.host.kernel, facts.host.architecture) == ("5.14.21", "x86_64")
 
 
-def test_volumes_of_columns(tmp_path: Path) -> None:
+PVS = "  PV       VG  Fmt  Attr PSize PFree\n  /dev/sdc vg0 lvm2 a--  4.00t    0\n  /dev/sda         ---  1.00t    0\n"
+
+
+@pytest.mark.parametrize(("asked", "members"), [("", ("sdc", "sdd")), ("plain", ("sdc",))])
+def test_volumes_of_columns(tmp_path: Path, asked: str, members: tuple[str, ...]) -> None:
     commands = {name: text for name, text in COMMANDS.items() if "dmsetup" not in name}
+    if asked:
+        commands = {name: text for name, text in commands.items() if "lvs" not in name}
+        commands |= {"/sbin/lvs": "\n".join(line[:40] for line in LVS.splitlines()), "/sbin/pvs -a": PVS}
     files = {path: text for path, text in sosreport(commands).items() if not path.endswith("partitions")}
     arrays = {array.name: array for array in scan(opened(tmp_path, packed(files))).arrays}
     volume = arrays["vg0/data"]
-    assert (volume.level, volume.chunk_bytes, volume.data_disks) == ("striped", 65536, 2)
-    assert volume.members == ("sdc", "sdd")
+    shape = (None, None, None) if asked else ("striped", 65536, 2)
+    assert (volume.level, volume.chunk_bytes, volume.data_disks) == shape
+    assert volume.members == members
     assert arrays["mpatha"].failed == ("sdb",)
 
 

@@ -170,6 +170,10 @@ def _read_sections(text: str, outputs: dict[str, bytes], files: dict[str, bytes]
         if printed:
             said = printed[1]
         elif heading.startswith("Command"):
+            if re.fullmatch(r"(?:/usr)?/bin/systemctl show '[^']+' \| sort", said):
+                # One unit each: together they are what is printed of all.
+                said = "systemctl show service --all"
+                data = outputs.pop(mangled(said), b"") + data + b"\n"
             outputs.setdefault(mangled(said), data)
             continue
         if said.startswith("/") and " " not in said and ".." not in said.split("/"):

@@ -130,6 +130,7 @@ ROWS = (
         plugin="lvm2",
         sign="/etc/lvm",
     ),
+    Row(r"pvs .*", (r"pvs(_.*)?",)),
     Row(
         r"multipath (-v4 )?-ll",
         (r"multipath_-ll", r"multipath_-v[24]_-ll", r"multipath_(-\w+_)*-l"),

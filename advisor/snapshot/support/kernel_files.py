@@ -106,6 +106,19 @@ def read_kernel_files(
         _add_numactl(made, text)
     for text in commands.texts(r"lscpu"):
         _add_lscpu(made, text)
+    for text in commands.texts(r"systemctl_(--[a-z-]+_)*list-units.*"):
+        for unit in re.findall(r"^\W*([\w:.@\\-]+\.(?:service|scope)) +loaded +active +running\b", text, re.MULTILINE):
+            # As systemd keeps them; where a link leads, which is the id of the run, no table says.
+            made.links.setdefault(f"/run/systemd/units/invocation:{unit}", "unknown")
+    for text in commands.texts(r"saptune_(.*_)?status.*"):
+        for notes in re.findall(r'^applied Notes: +(.*)$|"Notes applied": *\[([^\]]*)\]', text, re.MULTILINE):
+            for note in re.findall(r"\w[\w.-]{0,63}", "".join(notes)):
+                made.put(f"/run/saptune/saved_state/{note}", "")
+    for text in commands.texts(r"tuned-adm_active"):
+        if profile := re.search(r"^Current active profile: (\S.{0,200})$", text, re.MULTILINE):
+            # It says this only where the daemon runs.
+            made.put("/etc/tuned/active_profile", profile[1])
+            made.links.setdefault("/run/systemd/units/invocation:tuned.service", "unknown")
     for text in commands.texts(r"uname_-a|uname"):
         words = re.match(r"Linux (\S{1,64}) (\S{1,64}) ", text)
         for number, name in enumerate(("hostname", "osrelease"), start=1):

@@ -36,7 +36,7 @@ class Kind(msgspec.Struct, frozen=True):
     marks: str
     outputs: str
     data: str = ""
-    version: tuple[str, str] = ("/version.txt", r"sosreport: *([\w.-]{1,40})")
+    version: tuple[str, str] = ("/version.txt", r"sos ?report: *([\w.-]{1,40})")
 
 
 KINDS = (
