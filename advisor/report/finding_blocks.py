@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -10,7 +9,6 @@ from msgspec.structs import replace
 from advisor.report.format import ranked, runs
 from advisor.report.layout import (
     QUIET,
-    SEVERITY_STYLE,
     Cell,
     Page,
     Piece,
@@ -21,23 +19,20 @@ from advisor.report.layout import (
     value_words,
     width_of,
 )
-from advisor.rules.finding import SEVERITIES, Finding, Severity
+from advisor.report.severities import count_spans, severity_span
+from advisor.rules.finding import Finding
 from advisor.rules.numbering import NumberedFindings, number_findings
 
 _DETAIL_LINES = 12
 GROUP_SHOWN = 3
 _LONG_COMMAND = 240
 """Columns from which on `advisor fix N` stands for a command of advisor's own."""
-SEVERITY_WORDS = {"critical": "critical", "warning": "warning", "advice": "advice", "info": "info"}
 
 
 def add_findings(page: Page, findings: Sequence[Finding], notes: Iterable[str] = ()) -> None:
     """A section with every finding, in the order given, after notes on all of them."""
-    counts = Counter(finding.severity for finding in findings)
-    seen = (severity for severity in reversed(SEVERITIES) if counts[severity])
-    summary = [counted_severity(severity, counts[severity]) for severity in seen]
-    none = "none: nothing that is known here asks for a change"
-    page.section("Findings", join_parts(summary) if findings else [none])
+    counts = join_parts(count_spans(finding.severity for finding in findings))
+    page.section("Findings", counts or ["none: nothing that is known here asks for a change"])
     for note in filter(None, notes):
         page.add(Span(note, QUIET), indent=2)
     numbers = {id(one): group.number for group in number_findings(findings) for one in group.findings}
@@ -49,8 +44,7 @@ def add_findings(page: Page, findings: Sequence[Finding], notes: Iterable[str] =
 def _add_finding(page: Page, finding: Finding, number: int, shown: set[str]) -> None:
     page.blank()
     title = join_parts([Span(finding.title, "bold"), Span(finding.id, QUIET)])
-    severity = Span(SEVERITY_WORDS[finding.severity], SEVERITY_STYLE[finding.severity])
-    page.table([(Span(str(number), QUIET), severity, title)])
+    page.table([(Span(str(number), QUIET), severity_span(finding.severity), title)])
     rows = (*_rows(finding, number), *_contradictions(finding, shown))
     page.labelled([(label, pieces) for label, pieces in rows if width_of(pieces)], indent=4)
 
@@ -67,18 +61,6 @@ def group_text(group: NumberedFindings, hurts_when: str, *, width: int, color: b
         page.blank()
         page.add(f"… and {len(rest)} more: {', '.join(one.title for one in rest)}")
     return page.text
-
-
-def counted_severity(severity: Severity, count: int) -> str:
-    """``4 warnings``, ``1 advice``: only a warning has a plural."""
-    match severity:
-        case "warning":
-            return f"{count} warning" if count == 1 else f"{count} warnings"
-        case "critical":
-            return f"{count} critical"
-        case "advice":
-            return f"{count} advice"
-    return f"{count} info"
 
 
 def _shown_command(command: str, number: int) -> str:

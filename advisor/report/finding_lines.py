@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 
 from advisor.host.patterns import lazy_regex
-from advisor.report.finding_blocks import SEVERITY_WORDS, counted_severity
 from advisor.report.format import clean, ranked, runs
-from advisor.report.layout import COMMAND, SEVERITY_STYLE, Span, columns, counted
-from advisor.rules.finding import SEVERITIES, finding_devices
+from advisor.report.layout import COMMAND, Span, columns, counted, padded
+from advisor.report.severities import count_severities, severity_span
+from advisor.rules.finding import finding_devices
 from advisor.rules.judged import Judged
 from advisor.rules.numbering import NAME, NumberedFindings, title_template
 from advisor.rules.remedy import PlanProfile, SetTunable
@@ -31,10 +31,7 @@ def counts_text(numbered: Iterable[NumberedFindings], judged: Judged, muted: int
     """``1 critical, 3 warnings, 4 info · 2 findings muted``: lines of the list, not devices; what is muted has no
     line and is counted one by one, as in ``scan --muted``, and ``folded`` are those worth knowing, which share a line.
     Without findings, how many rules could be judged."""
-    found = [one.severity for one in numbered]
-    counts = [
-        counted_severity(severity, found.count(severity)) for severity in reversed(SEVERITIES) if severity in found
-    ]
+    counts = [text for _severity, text in count_severities(one.severity for one in numbered)]
     text = ", ".join(counts) if counts else f"no findings: {judged_words(judged)}"
     text += f" · {folded} worth knowing" if folded else ""
     return f"{text} · {counted(muted, 'finding')} muted" if muted else text
@@ -127,8 +124,7 @@ def finding_lines(
         return
     spare = None if width < NARROW else spare
     digits = len(str(numbered[-1].number))
-    words = {severity: SEVERITY_WORDS[severity] for severity in SEVERITIES}
-    word_size = max(columns(words[one.severity]) for one in numbered)
+    word_size = max(len(one.severity) for one in numbered)
     room = max(width - digits - word_size - 2 - _GAP - 1, 1)
     most = max(_MOST_COMMAND, room * 2 // 5)
     rows = [(one, clean(finding_text(one)), clean(command_of(one))) for one in numbered]
@@ -143,11 +139,7 @@ def finding_lines(
         if one.severity in ("critical", "warning") and spare != 0 and not command.startswith("advisor fix "):
             # What is grave is said whole; a command of `advisor fix` is in the column of the others.
             has_room = has_room and columns(clean(finding_text(one, min(column, rest)))) <= min(column, rest)
-        line = [
-            Span(f"  {one.number:>{digits}} "),
-            Span(_padded(words[one.severity], word_size), SEVERITY_STYLE[one.severity]),
-            Span(" " * _GAP),
-        ]
+        line = [Span(f"  {one.number:>{digits}} "), padded(severity_span(one.severity), word_size), Span(" " * _GAP)]
         size = min(column, rest) if has_room else room
         text = finding_text(one, size)
         if has_room and columns(clean(text)) > size and spare != 0:

@@ -22,6 +22,7 @@ from advisor.host.grouping import group_pairs
 from advisor.report.encode import encode_document
 from advisor.report.format import natural, ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded
+from advisor.report.severities import count_severities, severity_span
 from advisor.report.units import format_speed
 from advisor.rules.finding import SEVERITIES
 
@@ -124,7 +125,7 @@ def _cell_piece(cells: Sequence[MatrixCell], *, is_self: bool) -> Piece:
 def cell_words(cell: MatrixCell) -> tuple[str, Style]:
     """At most five characters: ``36``, ``1.2m``, ``36!``, ``36?``, ``x``; nothing where nobody asked."""
     if cell.rtt_us is None:
-        return ("x", "red") if cell.sent else ("", "dim")
+        return ("x", "yellow") if cell.sent else ("", "dim")
     middle = cell.rtt_us[1]
     shown = (
         f"{middle:.0f}"
@@ -134,8 +135,8 @@ def cell_words(cell: MatrixCell) -> tuple[str, Style]:
         else (f"{min(middle / 1000, 999):.0f}m")
     )
     if cell.carries is False:
-        return f"{shown}!", "red"
-    return (f"{shown}?", "yellow") if cell.carries is None else (shown, "green")
+        return f"{shown}!", "yellow"
+    return (f"{shown}?", "dim") if cell.carries is None else (shown, "green")
 
 
 def cell_sentence(cell: MatrixCell) -> str:
@@ -164,7 +165,6 @@ SCHEMA = "advisor.fleet-comparison/1"
 MAX_NAMES = 12
 _MAX_ROWS = 8
 _MAX_HOSTS = 20
-STYLES: Mapping[str, Style] = {"critical": "bold red", "warning": "red", "advice": "yellow", "info": "cyan"}
 
 
 def comparison_document(comparison: HostComparison) -> bytes:
@@ -183,7 +183,7 @@ def comparison_text(comparison: HostComparison, *, width: int, color: bool) -> s
     shown: set[str] = set()
     for finding in comparison.findings:
         page.blank()
-        label = padded(Span(finding.severity, STYLES[finding.severity]), 9)
+        label = padded(severity_span(finding.severity), 9)
         page.add_cells((label,), (Span(finding.title, "bold"), " ", Span(finding.id, "dim")), indent=0)
         page.labelled(_finding_rows(finding, ranks, is_first=finding.id not in shown), indent=4)
         shown.add(finding.id)
@@ -219,11 +219,7 @@ def verdict_words(comparison: HostComparison) -> str:
     """What came of it in one sentence; that all are alike is said about what is known alone."""
     if len(comparison.compared) < 2:
         return "nothing to compare: there are not two hosts that could be read"
-    counts = [
-        counted(count, severity) if severity == "warning" else f"{count} {severity}"
-        for severity in reversed(SEVERITIES)
-        if (count := sum(one.severity == severity for one in comparison.findings))
-    ]
+    counts = [text for _severity, text in count_severities(one.severity for one in comparison.findings)]
     alike = f"alike in {comparison.alike} of {comparison.attributes} attributes"
     return f"{alike}; {', '.join(counts)}" if counts else f"{alike}: no host differs, as far as is known"
 
@@ -260,9 +256,7 @@ def _add_who(page: Page, comparison: HostComparison) -> None:
     rows = []
     for host, some in who[:_MAX_HOSTS]:
         worst = some[0].severity
-        rows.append(
-            (Span(host.name, "bold"), Span(worst, STYLES[worst]), ", ".join(dict.fromkeys(map(short_words, some))))
-        )
+        rows.append((Span(host.name, "bold"), severity_span(worst), ", ".join(dict.fromkeys(map(short_words, some)))))
     page.table(rows)
     if len(who) > _MAX_HOSTS:
         page.add(f"… and {counted(len(who) - _MAX_HOSTS, 'more host')}", indent=2)

@@ -24,13 +24,12 @@ from advisor.report.fleet_compare import (
 from advisor.report.format import natural, ranked
 from advisor.report.html import render_page
 from advisor.report.layout import counted
-from advisor.rules.finding import SEVERITIES
+from advisor.report.severities import LOOKS, SeverityLook
 
 _MAX_GRID = 60
 _MAX_COLUMNS = 14
 _MAX_ROWS = 40
 _MAX_PATHS = 24
-_STYLES = {"critical": "red", "warning": "red", "advice": "yellow", "info": ""}
 
 
 def comparison_page(comparison: HostComparison) -> str:
@@ -76,8 +75,8 @@ def comparison_page(comparison: HostComparison) -> str:
 
 def _verdict_style(comparison: HostComparison) -> str:
     if len(comparison.compared) < 2:
-        return "yellow"
-    return _STYLES[comparison.findings[0].severity] if comparison.findings else "green"
+        return "warning"
+    return comparison.findings[0].severity if comparison.findings else "green"
 
 
 def _hit_dict(finding: FleetFinding, numbers: Mapping[int, int]) -> dict[str, object]:
@@ -86,13 +85,13 @@ def _hit_dict(finding: FleetFinding, numbers: Mapping[int, int]) -> dict[str, ob
 
 def _severity_groups(
     comparison: HostComparison, numbers: Mapping[int, int], ranks: Mapping[str, int]
-) -> Iterator[tuple[str, list[dict[str, object]]]]:
+) -> Iterator[tuple[SeverityLook, list[dict[str, object]]]]:
     shown: set[str] = set()
-    for severity in reversed(SEVERITIES):
-        found = [one for one in comparison.findings if one.severity == severity]
+    for look in LOOKS:
+        found = [one for one in comparison.findings if one.severity == look.name]
         if found:
             yield (
-                severity,
+                look,
                 [_about_finding(one, numbers[id(one)], ranks, is_first=_is_first(one, shown)) for one in found],
             )
 
@@ -174,7 +173,7 @@ def _path_dict(cells: Sequence[MatrixCell]) -> dict[str, str]:
 
 def _path_style(cell: MatrixCell) -> str:
     if cell.carries is False or (cell.sent and not cell.answered):
-        return "hit-warning"
+        return "hit warning"
     return "path-well" if cell.answered else "path-none"
 
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from advisor.fleet.scan import FleetScan, HostScan, RuleFinding, State, is_off
 from advisor.report.encode import encode_document
 from advisor.report.format import ranked, runs
-from advisor.report.layout import Page, Piece, Span, Style, counted, listed
-from advisor.rules.finding import SEVERITIES, Severity
+from advisor.report.layout import Page, Piece, Span, counted, listed, padded
+from advisor.report.severities import severity_span
+from advisor.rules.finding import SEVERITIES
 
 MAX_LISTED = 20
 """Of more hosts than these, the page is an overview."""
@@ -18,10 +19,6 @@ _OVERVIEW_HOSTS = 4
 _OVERVIEW_FINDINGS = 7
 _OVERVIEW_STATES = 2
 SCHEMA = "advisor.fleet-scan/1"
-_STYLES: Mapping[Severity, Style] = {
-    **{"info": "cyan", "advice": "yellow"},
-    **{"warning": "red", "critical": "bold red"},
-}
 _STATE_WORDS: Mapping[State, str] = {"ok": "captured", "no-root": "not root"}
 
 HINTS: Mapping[State, str] = {
@@ -110,7 +107,7 @@ def _add_head(page: Page, scan: FleetScan) -> None:
         count = sum(host.worst == severity for host in scan.hosts)
         if count:
             summary_pieces.append(f", {count} with ")
-            summary_pieces.append(Span(severity, _STYLES[severity]))
+            summary_pieces.append(severity_span(severity))
     muted = sum(host.muted or 0 for host in scan.hosts)
     if muted:
         summary_pieces.append(f" · {counted(muted, 'finding')} muted")
@@ -122,8 +119,8 @@ def _add_overview(page: Page, scan: FleetScan, width: int) -> None:
     ranks = ranked(host.name for host in scan.hosts)
     captured = sum(host.state == "ok" for host in scan.hosts)
 
-    def line(style: Style, word: str, text: str) -> None:
-        page.row("  ", Span(f"{word:<11} ", style), _cut(text, width - 14))
+    def line(word: Span, text: str) -> None:
+        page.row("  ", padded(word, 12), _cut(text, width - 14))
 
     few = {rule.finding.id for rule in scan.findings if len(rule.hosts) * _RARE <= captured}
     rare = {host.name: [one for one in host.findings if one.id in few] for host in scan.hosts}
@@ -137,19 +134,19 @@ def _add_overview(page: Page, scan: FleetScan, width: int) -> None:
         for host in odd[:_OVERVIEW_HOSTS]:
             first = max(rare[host.name], key=lambda one: SEVERITIES.index(one.severity))
             more = f", {len(rare[host.name]) - 1} more" if len(rare[host.name]) > 1 else ""
-            line(_STYLES[first.severity], first.severity, f"{host.name}: {first.title}{more}")
+            line(severity_span(first.severity), f"{host.name}: {first.title}{more}")
     if captured:
         page.heading("Findings", f"  {len(scan.findings)}, hosts that have them")
         for rule in scan.findings[:_OVERVIEW_FINDINGS]:
             one = rule.finding
-            line(_STYLES[one.severity], one.severity, f"{len(rule.hosts):>5,}  {one.title}  {runs(rule.hosts, ranks)}")
+            line(severity_span(one.severity), f"{len(rule.hosts):>5,}  {one.title}  {runs(rule.hosts, ranks)}")
     failed = [host for host in scan.hosts if host.state != "ok"]
     if failed:
         page.heading("Not captured", f"  {counted(len(failed), 'host')}")
         by_state = Counter(host.state for host in failed).most_common(_OVERVIEW_STATES)
         for state, count in by_state:
             names = [host.name for host in failed if host.state == state]
-            line("red", _STATE_WORDS.get(state, state), f"{count:>5,}  {runs(names, ranks)}")
+            line(Span(_STATE_WORDS.get(state, state), "red"), f"{count:>5,}  {runs(names, ranks)}")
     odd_clocks = sum(map(is_off, scan.hosts))
     limited = sum(host.is_root is False for host in scan.hosts)
     same = len(scan.same_address) + len(scan.same_machine)
@@ -181,13 +178,7 @@ def _host_row(host: HostScan) -> Sequence[Piece]:
     counts = [str(host.count(severity) or "-") for severity in reversed(SEVERITIES)]
     score = "-" if host.score is None else str(host.score)
     system = " · ".join(part for part in (host.os, host.kernel, None if host.is_root else "not as root") if part)
-    return [
-        host.name,
-        Span(worst, _STYLES[worst]) if worst else Span("none", "green"),
-        *counts,
-        score,
-        system or "unknown",
-    ]
+    return [host.name, severity_span(worst) if worst else Span("none", "green"), *counts, score, system or "unknown"]
 
 
 def _add_oddities(page: Page, scan: FleetScan) -> None:
@@ -228,9 +219,7 @@ def _add_findings(page: Page, scan: FleetScan, captured: int) -> None:
         one = rule.finding
         page.blank()
         page.add_cells(
-            (Span(f"{one.severity:<7}", _STYLES[one.severity]),),
-            (Span(one.title, "bold"), "  ", Span(one.id, "dim")),
-            gap=2,
+            (padded(severity_span(one.severity), 7),), (Span(one.title, "bold"), "  ", Span(one.id, "dim")), gap=2
         )
         page.labelled(_rule_rows(rule, captured, ranks), indent=4)
 

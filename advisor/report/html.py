@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from advisor.report.format import clean
+from advisor.report.severities import LOOKS
 from advisor.version import __version__
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def html_environment() -> Environment:
     from advisor.shell.templates import make_environment
 
     made = make_environment(escape_html=True).overlay(finalize=_mark_said)
+    made.globals["severities"] = LOOKS
     made.filters["place"] = _format_place
     made.filters["pixels"] = _format_pixels
     return made

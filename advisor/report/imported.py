@@ -8,7 +8,8 @@ import msgspec
 
 from advisor.importers.made import shorten_text
 from advisor.importers.records import ImportDifference, Imported, ImportedSetting, Said, count_outcomes
-from advisor.report.layout import SEVERITY_STYLE, Page, Piece, Span, Style, counted
+from advisor.report.layout import Page, Piece, Span, Style, counted
+from advisor.report.severities import severity_span
 
 MAX_QUOTED = 240
 _STYLES: Mapping[str, Style] = {"tunable": "green", "ignored": "dim", "manual": "yellow"}
@@ -55,8 +56,11 @@ def _add_import(page: Page, one: ImportedSetting) -> None:
 
 def said_pieces(said: Said) -> list[Piece]:
     """``warning: Window scaling of TCP is switched off (advice.tcp-window-scaling-off): …``."""
-    severity = Span(said.severity, SEVERITY_STYLE[said.severity])
-    return [severity, f": {said.title} ({said.id}): {said.why}", f" Instead: {said.instead}." if said.instead else ""]
+    return [
+        severity_span(said.severity),
+        f": {said.title} ({said.id}): {said.why}",
+        f" Instead: {said.instead}." if said.instead else "",
+    ]
 
 
 def _place_pieces(one: ImportedSetting | ImportDifference) -> list[Piece]:

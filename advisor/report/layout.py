@@ -18,15 +18,13 @@ import msgspec
 from advisor.host.patterns import lazy_regex
 from advisor.report.format import clean
 
-Style = Literal["", "bold", "dim", "red", "green", "yellow", "cyan", "bold red", "bold yellow", "bold cyan"]
+Style = Literal[
+    "", "bold", "dim", "red", "green", "yellow", "cyan", "bold red", "bold yellow", "bold cyan", "bold blue"
+]
 
 HEADING: Final = "bold"
 QUIET: Final = "dim"
 COMMAND: Final = "cyan"
-SEVERITY_STYLE: dict[str, Style] = {
-    **{"critical": "bold red", "warning": "bold yellow"},
-    **{"advice": "bold cyan", "info": "bold"},
-}
 UNKNOWN: Final = "unknown"
 
 MIN_WIDTH = 40
@@ -44,7 +42,7 @@ MAX_PIECE = 16 * 1024
 
 _SGR: dict[Style, str] = {
     **{"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"},
-    **{"bold red": "1;31", "bold yellow": "1;33", "bold cyan": "1;36"},
+    **{"bold red": "1;31", "bold yellow": "1;33", "bold cyan": "1;36", "bold blue": "1;34"},
 }
 # Japanese has no blanks, and lines end between any two characters but these (kinsoku, JIS X 4051).
 _NEVER_FIRST = frozenset("、。，．・：；？！）」』】〕》〉ーァィゥェォッャュョヮぁぃぅぇぉっゃゅょゎ々％℃)]},.;:!?%")

@@ -13,7 +13,6 @@ from advisor.host.numbers import is_count
 from advisor.planning.records import SATISFIED, Change, FileChange, Plan, Skipped, SkipState
 from advisor.report.folding import Folded, fold_alike
 from advisor.report.layout import (
-    SEVERITY_STYLE,
     Page,
     Piece,
     Span,
@@ -26,6 +25,7 @@ from advisor.report.layout import (
     value_words,
     width_of,
 )
+from advisor.report.severities import severity_span
 from advisor.report.terms import (
     EFFECTS,
     RISKS,
@@ -143,12 +143,7 @@ def add_plan(page: Page, plan: Plan) -> None:
                     page.table(list(texts))
     if plan.foreseen:
         page.heading("A scan would then report")
-        page.table(
-            [
-                (Span(one.severity, SEVERITY_STYLE[one.severity]), Span(one.id, "bold"), one.title)
-                for one in plan.foreseen
-            ]
-        )
+        page.table([(severity_span(one.severity), Span(one.id, "bold"), one.title) for one in plan.foreseen])
         if plan.warnings:
             page.add("apply --yes is refused because of this; --force passes it.", indent=2)
     page.bulleted("Notes", (note for note in plan.notes))

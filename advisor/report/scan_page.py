@@ -16,13 +16,12 @@ from advisor.host.numbers import is_count
 from advisor.host.provenance import Provenance
 from advisor.report.device_blocks import add_arrays, add_disks, add_links
 from advisor.report.devices import Shelf, list_shelves, named_by
-from advisor.report.finding_blocks import SEVERITY_WORDS, add_findings
+from advisor.report.finding_blocks import add_findings
 from advisor.report.finding_lines import finding_text, judged_words, shortened
 from advisor.report.format import format_minute, natural
 from advisor.report.layout import (
     HEADING,
     QUIET,
-    SEVERITY_STYLE,
     UNKNOWN,
     Cell,
     Page,
@@ -32,6 +31,7 @@ from advisor.report.layout import (
     counted,
     emit_line,
     join_parts,
+    padded,
     width_of,
 )
 from advisor.report.scan_summary import (
@@ -42,6 +42,7 @@ from advisor.report.scan_summary import (
     whose_commands,
     write_headline,
 )
+from advisor.report.severities import severity_span
 from advisor.report.units import cpu_text, format_binary, times
 from advisor.rules.difference import ScanDifference
 from advisor.rules.finding import Finding
@@ -293,10 +294,9 @@ def _lines(findings: Iterable[Finding], numbers: dict[int, int], width: int) -> 
     for group in _grouped(findings):
         # Numbers are those of the page of today; what is gone, or muted, has none.
         number = next((numbers[id(one)] for one in findings if one.id == group.id and id(one) in numbers), None)
-        words = SEVERITY_WORDS[group.severity]
         head = f"  {'' if number is None else number:>2} "
         text = shortened(finding_text(group, width - 16), width - 16)
-        yield [Span(head), Span(f"{words:<8}", SEVERITY_STYLE[group.severity]), Span(f"  {text}")]
+        yield [Span(head), padded(severity_span(group.severity), 8), Span(f"  {text}")]
 
 
 class MutingRow(msgspec.Struct, frozen=True):

@@ -129,7 +129,7 @@ def test_a_link_that_a_finding_names_is_not_folded() -> None:
     picture = host_picture(facts, judge(facts))
     (block,) = (block for block in blocks_of(picture) if block.names == ("eth5",))
     assert block.marks
-    assert block.look == "warn"
+    assert block.look == "advice"
 
 
 def test_hundreds_of_different_devices_are_bounded() -> None:
@@ -163,7 +163,7 @@ def test_failed_spare_and_narrow_drives_say_so() -> None:
     facts = build.facts(disks=disks, arrays=(array,), links=(), host=build.identity(virtualization="none"))
     (block,) = host_picture(facts, ()).panels[0].blocks
     assert [tile.state for tile in block.tiles] == ["", "failed", "spare", "x2 of x4"]
-    assert block.look == "warn"
+    assert block.look == "warning"
     assert "below maximum" in [piece for line in block.lines for piece in line.pieces]
 
 
@@ -309,7 +309,7 @@ def assert_laid_out(drawing: Picture) -> None:
 
 def assert_lines_are_free(drawing: Picture, frames: Sequence[tuple[float, ...]], words: Set[tuple[float, ...]]) -> None:
     """No line between nodes runs over a word or through a block: only from a block's side to the gutter."""
-    wires = [one for one in drawing.shapes if isinstance(one, Line) and one.look == "cross"]
+    wires = [one for one in drawing.shapes if isinstance(one, Line) and one.look.startswith("cross")]
     inner = [box(one) for one in drawing.shapes if isinstance(one, Box) and one.look != "panel"]
     for wire in wires:
         line = (

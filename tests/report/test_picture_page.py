@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from colorsys import rgb_to_hsv
 from functools import cache
 from xml.etree import ElementTree
 
@@ -17,7 +18,8 @@ from advisor.host.provenance import Provenance
 from advisor.report.html import html_environment
 from advisor.report.picture.page import evidence_rows, picture_page, picture_svg
 from advisor.report.picture.text import picture_text
-from advisor.rules.finding import Finding, Muted
+from advisor.report.severities import SEVERITY_STYLE
+from advisor.rules.finding import SEVERITIES, Finding, Muted
 from advisor.rules.numbering import number_findings
 from advisor.rules.registry import judge
 from tests import beegfs_server
@@ -146,14 +148,19 @@ def palettes() -> list[dict[str, str]]:
 @pytest.mark.parametrize("at", range(3), ids=["light", "dark", "paper"])
 def test_words_and_lines_can_be_told_from_their_ground(at: int) -> None:
     colours = palettes()[at]
-    for words in ("ink", "quiet", "worse", "doubt"):
+    for words in ("ink", "quiet", "worse", "doubt", *SEVERITIES):
         for ground in ("paper", "faint"):
             assert contrast(colours[words], colours[ground]) >= 4.5, (words, ground)
-    for words in ("ink", "quiet", "worse"):
+    for words in ("ink", "quiet", "warning"):
         assert contrast(colours[words], colours["band"]) >= 4.5, (words, "band")
-    for sign in ("edge", "a", "worse"):
+    for sign in ("edge", "a", "warning"):
         for ground in ("paper", "faint"):
             assert contrast(colours[sign], colours[ground]) >= 3, (sign, ground)
+    hues = {name: round(360 * rgb_to_hsv(*bytes.fromhex(colours[name][1:]))[0]) for name in SEVERITIES}
+    assert [name for name, hue in hues.items() if min(hue, 360 - hue) < 30 or "red" in SEVERITY_STYLE[name]] == [
+        "critical"
+    ]
+    assert len({*SEVERITY_STYLE.values()}) == len({hue // 15 for hue in hues.values()}) == len(SEVERITIES)
 
 
 # -- what the page says ----------------------------------------------------------------------------------------------

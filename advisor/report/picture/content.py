@@ -33,7 +33,6 @@ from advisor.report.picture.services import Seats, all_services, short_name
 from advisor.report.units import format_binary, times
 from advisor.rules.finding import Finding
 from advisor.rules.judged import count_judged
-from advisor.rules.numbering import number_findings
 
 
 def host_picture(
@@ -73,12 +72,12 @@ def host_picture(
     return HostPicture(
         facts.host.hostname or "host of unknown name",
         tuple(_about(facts)),
-        counts_text(number_findings(findings), count_judged(facts, findings)),
+        counts_text(scene.numbered, count_judged(facts, findings)),
         panels,
         bound_crossings(crossings),
         tuple(Words((title, text), "quiet") for names, title, text in lines if names),
         (*loose, *idle),
-        tuple(PictureNote(one.number, one.severity, finding_text(one)) for one in number_findings(findings)),
+        tuple(PictureNote(one.number, one.severity, finding_text(one)) for one in scene.numbered),
         ceiling_picture(ceiling) if ceiling and ceiling.stages else None,
     )
 
@@ -135,7 +134,7 @@ def _panel_head(scene: Scene, place: Place) -> tuple[str, str, tuple[Chip, ...]]
         cpus = Chip("CPUs", cpu_words(node.cpus), times(len(cpu_ids(node.cpus)), "CPU"))
     own = Chip("Memory", _size(node.memory_bytes), "" if node.memory_bytes is None else _size(node.free_bytes, " free"))
     if node.memory_bytes == 0:
-        own = Chip("Memory", "none", "taken from other nodes", "warn" if node.cpus else "")
+        own = Chip("Memory", "none", "taken from other nodes", "warning" if node.cpus else "")
     return f"Node {node.id}", note, (cpus, own)
 
 

@@ -108,13 +108,13 @@ def draw_sheet(picture: HostPicture, sheet: Sheet) -> Picture:
     notes = picture.notes if sheet.whole else ()
     on_right = bool(notes) and count < 3
     total = width + (GUTTER + NOTES_WIDTH if on_right else 0)
-    canvas = _Canvas()
+    canvas = _Canvas(picture)
     y = canvas.heading(picture, total - 2) if sheet.whole else 1.0
     top = y
     split = len(picture.panels) == 1 and sheet.columns > 1
     for start in range(0, len(picture.panels), count):
         row = picture.panels[start : start + count]
-        height = max(_Canvas().panel(panel, 0, 0, last.width, 0, split) for panel in row)
+        height = max(_Canvas(picture).panel(panel, 0, 0, last.width, 0, split) for panel in row)
         for column, panel in zip(columns, row, strict=False):
             canvas.panel(panel, column.x, y, column.width, height, split)
         y += height + GUTTER
@@ -166,7 +166,8 @@ def _badges_width(marks: Sequence[int]) -> float:
 class _Canvas(list[Shape]):
     """Shapes in drawing order. A method draws a part from ``y`` on and returns where it ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, picture: HostPicture) -> None:
+        self.picture = picture
         self.hooks: list[Line] = []
         """Where the PCIe link of a block arrives."""
 
@@ -205,7 +206,7 @@ class _Canvas(list[Shape]):
     def badges(self, marks: Sequence[int], x: float, y: float) -> None:
         """Add the numbers of the first findings in a row, and how many more there are."""
         for number in marks[:_MAX_BADGES]:
-            self.append(Badge(x, y, number))
+            self.append(Badge(x, y, number, f"badge {self.picture.look((number,))}"))
             x += Badge(x, y, number).width + 2
         if len(marks) > _MAX_BADGES:
             self.write(x, y + 4, f"+{len(marks) - _MAX_BADGES}", 28, "quiet")
@@ -301,7 +302,7 @@ class _Canvas(list[Shape]):
         style = _css_class("block", block.look, block.load)
         self.insert(begin, Box(x, y, width, below - y, style, f"{place}|{block.key}", 4))
         if block.lanes is not None:
-            style, weight = "pcie warn" if block.is_below else "pcie", 1.2 + 1.2 * math.log2(max(block.lanes, 1))
+            style, weight = "pcie below" if block.is_below else "pcie", 1.2 + 1.2 * math.log2(max(block.lanes, 1))
             self.hooks.append(Line(x, below - 10, x, below - 10, style, weight, block.key))
         return below
 
@@ -316,7 +317,7 @@ class _Canvas(list[Shape]):
             self.append(Box(left, top, width, height, _css_class("tile", tile.look, tile.load), "", 2))
             self.write(left + width / 2, top + 13, tile.name, width - 4, "", 10, "middle")
             if tile.state:
-                look = "warn" if tile.look == "warn" else "quiet"
+                look = tile.look or "quiet"
                 self.write(left + width / 2, top + 25, tile.state, width - 4, look, 10, "middle")
         return y + math.ceil(len(tiles) / columns) * (height + _TILE_GAP) - _TILE_GAP
 
@@ -338,21 +339,22 @@ class _Canvas(list[Shape]):
         for number, crossing in enumerate(picture.crossings):
             # Each line leaves its block, or the panel itself, at the right side near the top.
             ends: list[tuple[float, Mark]] = []
+            look = f"cross {picture.look(crossing.marks)}"
             for end in crossing.ends:
                 frame = frames[f"{end.place}|{end.block or ''}"]
                 top = frame.y + (12 if end.block else 20)
-                mark = Mark(frame.x + frame.width, top, "dot", "cross", frame.key)
+                mark = Mark(frame.x + frame.width, top, "dot", look, frame.key)
                 ends.append((column_of[end.place].lanes[number], mark))
             if not ends:
                 continue
             first = min((column_of[end.place] for end in crossing.ends), key=lambda column: column.x)
             y = self.label(crossing, first, y + 10) + 5
             lanes = sorted({lane for lane, _ in ends})
-            wire = partial(Line, look="cross", width=2, key=f"crossing:{number}")
+            wire = partial(Line, look=look, width=2, key=f"crossing:{number}")
             self.append(wire(first.x, y, lanes[-1], y))
             for lane in lanes:
                 self.append(wire(lane, min(mark.y for place, mark in ends if place == lane), lane, y))
-                self.append(Mark(lane, y, "dot", "cross"))
+                self.append(Mark(lane, y, "dot", look))
             for lane, mark in ends:
                 self += [wire(mark.x, mark.y, lane, mark.y), mark]
         return y + 4 if picture.crossings else y
@@ -360,9 +362,9 @@ class _Canvas(list[Shape]):
     def label(self, crossing: Crossing, column: _Column, y: float) -> float:
         """Add a crossing in words, no wider than a panel: the lines run next to it."""
         room = column.width - 4
-        words = crossing.title.split(" ")
+        words, look = crossing.title.split(" "), f"strong {self.picture.look(crossing.marks)}"
         width = room - _badges_width(crossing.marks)
-        y = self.flow(column.x, y, words, width, "strong warn", TITLE_SIZE, " ", step=LINE + 1)
+        y = self.flow(column.x, y, words, width, look, TITLE_SIZE, " ", step=LINE + 1)
         last = self[-1]
         used = text_width(last.text, TITLE_SIZE, bold=True) if isinstance(last, Label) else 0
         self.badges(crossing.marks, column.x + used + 4, y - 7)
@@ -373,9 +375,9 @@ class _Canvas(list[Shape]):
         y = self.flow(1, y, ceiling.title.split(" "), width, "strong", TITLE_SIZE, " ", up=0, step=LINE + 1) + 6
         for number, bar in enumerate(ceiling.bars):
             y += LINE
-            self.write(1, y, bar.words, width, "strong warn" if bar.is_binding else "")
+            self.write(1, y, bar.words, width, "strong warning" if bar.is_binding else "")
             self.append(Box(1, y + 4, width, 7, "tile", f"ceiling:{number}", 2))
-            look = "bar warn" if bar.is_binding else "bar"
+            look = "bar warning" if bar.is_binding else "bar"
             self.append(Box(1, y + 4, max(width * bar.share, 2), 7, look, "", 2))
             y += 15
         return self.paragraph(Words((ceiling.note,), "quiet"), y, width)

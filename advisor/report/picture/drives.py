@@ -182,12 +182,12 @@ def _fold_groups(scene: Scene, groups: Sequence[DriveGroup]) -> PictureBlock:
         (*names, *drives),
         f"{len(groups)} × {_array_words(arrays[0])}",
         (
-            *(say(f"each crosses {words}", look="warn") for words in nodes),
+            *(say(f"each crosses {words}", look="warning") for words in nodes),
             *(say(merge_texts(column)) for column in zip(*points, strict=True)),
             say(f"{times(len(groups[0].disks), 'drive')} each", f"{len(disks)} × {_disk_words(disks[0])}"),
             say(runs(drives, scene.disk_ranks), look="quiet"),
         ),
-        "warn" if across else "",
+        "warning" if across else "",
         lanes=disks[0].pcie.width if disks[0].pcie else None,
         is_slow=is_slow,
         arrays=arrays,
@@ -210,7 +210,7 @@ def _group_block(scene: Scene, like: Sequence[str], group: DriveGroup) -> Pictur
         group.all_names,
         _array_aside(arrays) if arrays else f"{len(disks)} × {size}" if len(disks) > 1 else size,
         _group_lines(scene, like, group, across),
-        "warn" if across else _array_look(arrays),
+        "warning" if across else _array_look(arrays),
         # The PCIe width of the first drive that reports it.
         lanes=next((disk.pcie.width for disk in disks if disk.pcie and disk.pcie.width), None),
         is_slow=is_slow,
@@ -226,7 +226,7 @@ def _group_lines(scene: Scene, like: Sequence[str], group: DriveGroup, across: S
         names = [array.name for array in crossing]
         subject = "" if names == [array.name for array in arrays] else f"{own_runs(names)} "
         nodes = known_nodes(scene.disk_places(crossing[0].disks))
-        yield say(f"{subject}crosses {node_words(nodes)}", look="warn")
+        yield say(f"{subject}crosses {node_words(nodes)}", look="warning")
     yield from _array_lines(scene, arrays)
     odd = [disk for disk in disks if _likeness(scene, disk)[:1] != like[:1]]
     devices = [name for disk in disks for name in (disk.name, *disk.partitions)]
@@ -252,7 +252,7 @@ def _group_lines(scene: Scene, like: Sequence[str], group: DriveGroup, across: S
         yield say(text and text + alone, look="quiet")
     for alike in by_key((disk for disk in unlike if disk not in fine), lambda disk: scene.pcie_words(disk.pcie)):
         names = [disk.name for disk in alike]
-        yield say(f"{own_runs(names)}: {scene.pcie_words(alike[0].pcie)}", BELOW, look="warn")
+        yield say(f"{own_runs(names)}: {scene.pcie_words(alike[0].pcie)}", BELOW, look="warning")
     for text in dict.fromkeys(scene.limit_words(disk.pcie) for disk in unlike):
         yield say(text, look="quiet")
 
@@ -282,7 +282,7 @@ def _array_aside(arrays: Sequence[Array]) -> str:
 
 
 def _array_look(arrays: Iterable[Array]) -> Look:
-    return "warn" if any(array.state in _POOR for array in arrays) else ""
+    return "warning" if any(array.state in _POOR for array in arrays) else ""
 
 
 def _array_lines(scene: Scene, arrays: Sequence[Array]) -> Iterator[Words]:
@@ -308,14 +308,14 @@ def _disk_tile(scene: Scene, arrays: Sequence[Array], disk: Disk) -> Tile:
     own = {disk.name, *disk.partitions}
     for state, kind in (("failed", "failed"), ("spare", "spares"), ("journal", "journal")):
         if any(not own.isdisjoint(getattr(array, kind)) for array in arrays):
-            return Tile(disk.name, state, "warn" if state == "failed" else "quiet")
+            return Tile(disk.name, state, "warning" if state == "failed" else "quiet")
     if disk.detail.get("state") in ("offline", "transport-offline", "dead"):
-        return Tile(disk.name, disk.detail["state"], "warn")
+        return Tile(disk.name, disk.detail["state"], "warning")
     if disk.health is not None and list_failures(disk.health):
-        return Tile(disk.name, "failing", "warn")
+        return Tile(disk.name, "failing", "warning")
     if disk.pcie is not None and scene.is_slow(disk.pcie):
         narrow = (disk.pcie.width or 0) < (disk.pcie.width_max or 0)
-        return Tile(disk.name, f"x{disk.pcie.width} of x{disk.pcie.width_max}" if narrow else "slow", "warn")
+        return Tile(disk.name, f"x{disk.pcie.width} of x{disk.pcie.width_max}" if narrow else "slow", "warning")
     return Tile(disk.name)
 
 

@@ -78,7 +78,7 @@ def _link_lines(scene: Scene, link: Link, *, is_many: bool, is_slow: bool) -> It
         yield say("rests on a link whose node is unknown, too", look="quiet")
     words = scene.pcie_words(link.pcie, is_real=is_physical(link))
     if words:
-        yield say(words, BELOW, look="warn") if is_slow else say(words, look="quiet")
+        yield say(words, BELOW, look="warning") if is_slow else say(words, look="quiet")
     yield say(scene.limit_words(link.pcie), look="quiet")
     if not is_many:
         far = [one for one in link.addresses if not one.startswith("fe80:") or len(link.addresses) == 1]
@@ -148,7 +148,7 @@ def _card_block(scene: Scene, cards: Sequence[Accelerator]) -> PictureBlock:
         f"{len(cards)} ×" if len(cards) > 1 else "",
         (
             say(card.driver or "no driver"),
-            say(words, look="warn" if is_slow else "quiet"),
+            say(words, look="warning" if is_slow else "quiet"),
             say(*first_names(addresses, 4), look="quiet"),
         ),
         lanes=card.pcie.width if card.pcie else None,

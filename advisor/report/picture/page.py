@@ -21,8 +21,9 @@ from advisor.report.picture.drawing import Sheet, draw_sheet, panels_side_by_sid
 from advisor.report.picture.records import HostPicture
 from advisor.report.picture.scene import by_key
 from advisor.report.scan_summary import NEED, devices_text, host_roles, provenance_text, whose_commands
+from advisor.report.severities import LOOKS
 from advisor.report.units import format_binary, times
-from advisor.rules.finding import SEVERITIES, Finding
+from advisor.rules.finding import Finding
 from advisor.rules.numbering import number_findings
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ def picture_page(
     # Findings with the numbers of the scan page, and whether each is the first of its number; the gravest first.
     numbered = [(group, at == 0, one) for group in number_findings(findings) for at, one in enumerate(group.findings)]
     groups = (
-        (name, [(group.number, first, one) for group, first, one in numbered if group.severity == name])
-        for name in reversed(SEVERITIES)
+        (look, [(group.number, first, one) for group, first, one in numbered if group.severity == look.name])
+        for look in LOOKS
     )
     return render_page(
         "host",
@@ -83,7 +84,7 @@ def picture_page(
         facts_table=list(_facts_table(facts)),
         muted=muted,
         legend=write_legend(picture).pieces,
-        groups=[(name, found) for name, found in groups if found],
+        groups=[(look, found) for look, found in groups if found],
         evidence=evidence_rows,
         unknown=_unknown_rows(facts.unknown),
         count_unknown=len(facts.unknown),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
 
-Look = Literal["", "quiet", "warn"]
+from advisor.rules.finding import Severity
+
+Look = Literal["", "quiet"] | Severity
 SectionName = Literal["links", "accelerators", "drives", "services"]
 CrossingKind = Literal["array", "link", "service", "rest"]
 
@@ -112,7 +115,7 @@ class PictureNote(msgspec.Struct, frozen=True):
     """A finding next to the picture, by its number there."""
 
     number: int
-    severity: str
+    severity: Severity
     title: str
 
 
@@ -149,3 +152,7 @@ class HostPicture(msgspec.Struct, frozen=True):
     loose_names: tuple[str, ...]
     notes: tuple[PictureNote, ...]
     ceiling: CeilingPicture | None = None
+
+    def look(self, marks: Sequence[int]) -> Severity:
+        """The severity of the gravest finding of some, by their numbers; a warning where there is none."""
+        return next((note.severity for note in self.notes if note.number in marks), "warning")

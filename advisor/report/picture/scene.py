@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from advisor.facts.array import Array
 from advisor.facts.cpulist import fold_list, format_list, parse_list
 from advisor.facts.host_facts import Facts
@@ -16,7 +18,7 @@ from advisor.report.format import natural, ranked, runs
 from advisor.report.layout import listed
 from advisor.report.picture.records import UNKNOWN_KEY, Crossing, End, Look, PictureBlock, Place, Tile, Words
 from advisor.report.units import format_speed
-from advisor.rules.finding import Finding
+from advisor.rules.finding import Finding, Severity
 from advisor.rules.numbering import number_findings
 from advisor.rules.queries import by_name, is_physical, is_up, is_virtual_machine, links_below, split_ids
 
@@ -41,7 +43,8 @@ class Scene:
         self.disk_ranks = ranked(self.disks)
         self.is_real = not is_virtual_machine(facts)
         self.marks: dict[str, list[int]] = {}
-        for group in number_findings(findings):
+        self.numbered = number_findings(findings)
+        for group in self.numbered:
             for name in named_by(group.findings):
                 self.marks.setdefault(name, []).append(group.number)
 
@@ -98,16 +101,19 @@ class Scene:
         arrays: Iterable[Array] = (),
         tiles: Iterable[Tile] = (),
     ) -> PictureBlock:
-        """Return a block with the numbers of its findings, without empty lines."""
+        """Return a block with the numbers of its findings, without empty lines. A warning about a device is as grave
+        as its gravest finding."""
         marks = self.marked([*names, *(array.device for array in arrays)])
+        worst: Severity = next((group.severity for group in self.numbered if group.number in marks), "warning")
+        looks: dict[Look, Look] = {"warning": worst}
         return PictureBlock(
             key,
             title,
             tuple(names),
             aside,
-            tuple(line for line in lines if line.pieces),
-            tuple(tiles),
-            "warn" if is_slow else look,
+            tuple(replace(line, look=looks.get(line.look, line.look)) for line in lines if line.pieces),
+            tuple(replace(tile, look=looks.get(tile.look, tile.look)) for tile in tiles),
+            worst if is_slow else looks.get(look, look),
             depth,
             lanes,
             is_slow,
@@ -184,7 +190,7 @@ def bound_blocks(
     scene: Scene, blocks: Sequence[PictureBlock], most: int, noun: str = "link"
 ) -> tuple[PictureBlock, ...]:
     """Return at most ``most`` blocks: unremarkable blocks become a block that counts the rest, the last first."""
-    kept, rest = _split_rest(blocks, most, lambda block: bool(block.marks) or block.look == "warn")
+    kept, rest = _split_rest(blocks, most, lambda block: bool(block.marks) or block.look not in ("", "quiet"))
     if rest:
         names = tuple(name for block in rest for name in block.names)
         title = f"and {len(names)} more {noun}s"

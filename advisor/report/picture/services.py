@@ -75,10 +75,10 @@ class Seats:
                 say(*_using_words(near), look="quiet"),
                 say(
                     f"crosses to {node_words(where)}: {', '.join(first_names(far, _MAX_NAMED))}" if far else "",
-                    look="warn",
+                    look="warning",
                 ),
             ),
-            "warn" if far else "",
+            "warning" if far else "",
         )
 
     def _cpus(self, service: Service) -> str:

@@ -8,11 +8,12 @@ from itertools import zip_longest
 from advisor.facts.host_facts import Facts
 from advisor.facts.services import Service
 from advisor.report.format import clean
-from advisor.report.layout import Span, Style, columns, paint_text, wrap_pieces
+from advisor.report.layout import Piece, Span, Style, columns, padded, paint_text, width_of, wrap_pieces
 from advisor.report.picture.content import host_picture
 from advisor.report.picture.described import crossing_line
 from advisor.report.picture.drawing import panels_side_by_side
-from advisor.report.picture.records import HostPicture, Look, Panel, PictureBlock
+from advisor.report.picture.records import HostPicture, Panel, PictureBlock
+from advisor.report.severities import SEVERITY_STYLE, severity_span
 from advisor.report.svg import cut_text, flow_pieces
 from advisor.rules.finding import Finding
 
@@ -20,7 +21,7 @@ MIN_BOX = 38
 MAX_BOX = 78
 MIN_WIDTH = 40
 _GAP = 2
-_STYLES: dict[Look, Style] = {"": "", "quiet": "dim", "warn": "yellow"}
+_STYLES: dict[str, Style] = {"": "", "quiet": "dim", **SEVERITY_STYLE}
 _ASCII = ((" · ", ", "), ("·", ","), ("…", "..."), ("×", "x"), ("└ ", "- "))
 
 
@@ -57,18 +58,19 @@ class _Page:
             yield ""
             yield from self._paragraph("Across nodes", "bold")
             for crossing in picture.crossings:
-                yield from self._paragraph(crossing_line(crossing) + _numbers(crossing.marks), "yellow", "  ", 4)
+                text, style = crossing_line(crossing) + _numbers(crossing.marks), _STYLES[picture.look(crossing.marks)]
+                yield from self._paragraph(text, style, ("  ",), 4)
         for words in picture.loose:
             yield from self._paragraph(" ".join(words.pieces), "dim")
         yield ""
         yield from self._paragraph(picture.summary, "bold")
         for note in picture.notes:
-            first = f"  [{note.number}] {note.severity:8} "
-            yield from self._paragraph(note.title, "", first, columns(first))
+            first = (f"  [{note.number}] ", padded(severity_span(note.severity), 9))
+            yield from self._paragraph(note.title, "", first, width_of(first))
 
-    def _paragraph(self, text: str, style: Style, first: str = "", indent: int = 0) -> list[str]:
+    def _paragraph(self, text: str, style: Style, first: Sequence[Piece] = (), indent: int = 0) -> list[str]:
         said = Span(self._plain(text), style)
-        return wrap_pieces([said], self.width, first=(first,) if first else (), indent=indent, color=self.color)
+        return wrap_pieces([said], self.width, first=first, indent=indent, color=self.color)
 
     def _plain(self, text: str) -> str:
         """Return a text in characters that this terminal has."""
