@@ -1,4 +1,5 @@
-"""Accelerators on PCI: GPUs, processing accelerators, DPUs and Intel QuickAssist, with the node that they are near.
+"""Accelerators on PCI: GPUs, processing accelerators, NEC's vector engines, DPUs and Intel QuickAssist, with the
+node that they are near.
 
 They are known by class code and ids (PCI Code and ID Assignment Specification; pci.ids; the kernel's drivers/crypto/
 intel/qat). The display adapter of a management controller is none. Virtual functions of QuickAssist have ids of their
@@ -20,7 +21,7 @@ AcceleratorKind = Literal["gpu", "dpu", "accelerator", "quickassist"]
 
 _DEVICES = "/sys/bus/pci/devices"
 _MAX = 256
-_VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel", "0x15b3": "NVIDIA BlueField"}
+_VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel", "0x15b3": "NVIDIA BlueField", "0x1bcf": "NEC"}
 # 3D controllers and other displays have no screen; a VGA controller of these makers is a card.
 _GPU_CLASSES = ("0x0302", "0x0380")
 _GPU_MAKERS = frozenset({"0x10de", "0x1002"})
@@ -74,7 +75,7 @@ def kind_of_function(code: str, vendor: str, device: str, address: str) -> Accel
     """What a PCI function is by its class and ids; None for what is no accelerator."""
     if code.startswith(_GPU_CLASSES) or (code.startswith("0x0300") and vendor in _GPU_MAKERS):
         return "gpu"
-    if code.startswith("0x12"):
+    if code.startswith("0x12") or (code.startswith("0x0b40") and vendor == "0x1bcf"):
         return "accelerator"
     if code.startswith("0x02") and vendor == "0x15b3" and device in _BLUEFIELD and address.endswith(".0"):
         return "dpu"

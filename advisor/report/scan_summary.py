@@ -256,12 +256,16 @@ def _node_lines(facts: Facts, width: int, room: int) -> Iterator[Sequence[Span]]
 
 
 def devices_text(
-    links: Sequence[Link], disks: Sequence[object], arrays: Sequence[object], unread: Sequence[str] = ()
+    links: Sequence[Link],
+    disks: Sequence[object],
+    arrays: Sequence[object],
+    unread: Sequence[str] = (),
+    accelerators: Sequence[object] = (),
 ) -> str:
     """``2 links, 24 disks``, without what there is none of; ``unread`` are kinds of which it is not known."""
     # What a person would count: neither the loopback link nor virtual ones that nobody has brought up.
     in_use = [one for one in links if is_physical(one) or (one.name != "lo" and one.state != "down")]
-    counts = ((len(in_use), "link"), (len(disks), "disk"), (len(arrays), "array"))
+    counts = ((len(in_use), "link"), (len(disks), "disk"), (len(arrays), "array"), (len(accelerators), "accelerator"))
     known = [times(count, name) for count, name in counts if count]
     unknown = [f"{kind} unknown" for kind in unread]
     return ", ".join((*known, *unknown)) or "no devices"

@@ -9,23 +9,16 @@ import pytest
 from advisor.facts.accelerators import Accelerator, kind_of_function
 from advisor.facts.host_facts import scan
 from advisor.host import tree_host
+from advisor.report.picture.content import host_picture
 from advisor.report.picture.page import picture_page
 from advisor.report.picture.text import picture_text
+from tests.captured import host
 from tests.cases import read_cases
 from tests.rules import build
 from tests.trees import make_tree
 
 DEVICES = "/sys/bus/pci/devices"
 DATA = read_cases(__file__)
-
-NODES = DATA["NODES"]
-
-
-def function(address: str, code: str, vendor: str, device: str, node: str = "1") -> dict[str, str]:
-    place = f"{DEVICES}/{address}"
-    values = {"class": code, "vendor": vendor, "device": device, "numa_node": node}
-    speeds = {"current_link_speed": "16.0 GT/s PCIe", "current_link_width": "16", "max_link_width": "16"}
-    return {f"{place}/{name}": f"{value}\n" for name, value in (values | speeds).items()}
 
 
 @pytest.mark.parametrize(("code", "vendor", "device", "address", "kind"), DATA["what_a_function"])
@@ -52,7 +45,16 @@ def test_they_are_in_the_picture_on_their_node() -> None:
     facts = build.facts(numa=build.numa(2), accelerators=cards, links=(), disks=())
     page, text = picture_page(facts, ()), picture_text(facts, (), width=100, color=False)
     assert page.count(">GPU NVIDIA 10de:20b0</text>") == 3 * page.count("<svg")
+    assert "<bdi>4 accelerators</bdi>" in page
     assert "2 ×" in page
     for word in ("Node unknown", "0000:d9:00.0", "nvidia", "PCIe x16, 16 GT/s"):
         assert word in page
         assert word in text
+
+
+@pytest.mark.captured
+def test_those_of_a_captured_host_are_in_its_picture() -> None:
+    picture = host_picture(scan(host("hwloc/32intel64-2p8co2t+8ve")), ())
+    (block,) = (one for panel in picture.panels if panel.place == 0 for one in panel.blocks if one.lanes == 16)
+    assert (block.title, block.aside, len(block.names)) == ("Accelerator NEC 1bcf:001c", "8 ×", 8)
+    assert ("PCIe x16, 8 GT/s",) in [line.pieces for line in block.lines]

@@ -157,7 +157,7 @@ def _facts_table(facts: Facts) -> Iterator[tuple[str, str]]:
         "cpu": ", ".join(filter(None, (cpu.model, *sizes))),
         "memory": None if memory.total_bytes is None else format_binary(memory.total_bytes),
         "nodes": str(len(facts.numa.nodes) or ""),
-        "devices": devices_text(facts.links, facts.disks, facts.arrays),
+        "devices": devices_text(facts.links, facts.disks, facts.arrays, (), facts.accelerators),
     }
     return ((name, text) for name, text in rows.items() if text)
 
