@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-import msgspec
+from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.report.layout import Cell, Span, Style, counted
-from advisor.rules.finding import Severity
+
+if TYPE_CHECKING:
+    from advisor.rules.finding import Severity
 
 
-class SeverityLook(msgspec.Struct, frozen=True):
+class SeverityLook(NamedTuple):
     """``light`` and ``dark`` are colours on light and dark paper, each with a contrast of at least 4.5 (WCAG 2.2)."""
 
     name: Severity
