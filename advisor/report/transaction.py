@@ -14,7 +14,7 @@ from advisor.report.plan import add_values, apply_command, folded_changes, skipp
 from advisor.report.terms import restart_commands
 from advisor.shell.quote import shell_quote
 from advisor.shell.state_table import State
-from advisor.transaction.journal import BY_SCRIPT, Damaged, Record, Store
+from advisor.transaction.journal import BY_SCRIPT, CLOSED_DAYS, MOST_CLOSED, Damaged, Record, Store
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.transaction.status import RolledBack, Status, count_values
 from advisor.transaction.verify import Drift
@@ -168,6 +168,9 @@ def status_text(status: Status, *, width: int, color: bool, everything: bool = F
             else f"{len(over) - len(shown)} more transactions:"
         )
         page.command("advisor status --all")
+    elif everything and over:
+        page.blank()
+        page.add(f"Kept of what is rolled back: {MOST_CLOSED:,} transactions at most, each for {CLOSED_DAYS} days.")
     add_layers(page, status.records)
     if status.records:
         page.blank()

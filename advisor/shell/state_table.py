@@ -42,7 +42,7 @@ CLOSED_FILES: Mapping[str, str] = {
     RESERVE: "space for what is written when the disk is full",
     OUTCOME: "result of the rollback by the watchdog: exit code, seconds since the epoch, reason; then a line per item",
     LENGTH: "size of the journal in bytes when it was closed, and the CRC-32 of these bytes",
-    CLOSED: "it is rolled back as a whole: what asks for open transactions passes it over",
+    CLOSED: "all that is left of what is rolled back as a whole: a line with its plan, the journal as gzip(1) has it",
     NOTE: "size of the journal in bytes and seconds since the epoch when the rollback script had restored everything",
 }
 """Files that can outlive a running transaction."""

@@ -55,14 +55,7 @@ from advisor.transaction.lock_holder import (
     stopped_hint,
     stopped_process,
 )
-from advisor.transaction.reserved_space import (
-    ignore_errors,
-    is_read_only,
-    needed_bytes,
-    release_space,
-    reserve_space,
-    with_reserve,
-)
+from advisor.transaction.reserved_space import ignore_errors, is_read_only, needed_bytes, reserve_space, with_reserve
 from advisor.transaction.watchdog import TransactionFiles, Watchdog, boot_units, is_alive
 from advisor.transaction.watchdog import WatchdogOutcome as Watched
 from advisor.tunables.link_identity import link_of
@@ -70,6 +63,9 @@ from advisor.version import __version__
 
 STATE_DIRECTORY = "/var/lib/advisor"
 MAX_JOURNAL_BYTES = 64 * 1024 * 1024
+MOST_CLOSED = 1000
+CLOSED_DAYS = 400
+"""How many transactions that are rolled back as a whole are kept at most, and for how long."""
 
 _MAX_NOTE_BYTES = 1 << 10
 _MOST_NAMED = 5
@@ -259,6 +255,24 @@ def decode_journal(data: bytes, where: str) -> tuple[Entry, ...]:
     if torn is not None and order.accepts_entry(torn):
         entries.append(torn)
     return tuple(entries)
+
+
+def pack_journal(fingerprint: str, data: bytes) -> bytes:
+    """The journal of a closed transaction: a line by which scripts find the plan, and the rest as gzip(1) has it."""
+    return b"plan\t%s\n" % fingerprint.encode() + zlib.compress(data, 9, _GZIP)
+
+
+def unpack_journal(packed: bytes, where: str) -> bytes:
+    """What `pack_journal` was given. Raises InvalidInputError."""
+    unpacking = zlib.decompressobj(_GZIP)
+    with contextlib.suppress(zlib.error):
+        data = unpacking.decompress(packed.partition(b"\n")[2], MAX_JOURNAL_BYTES)
+        if unpacking.eof:
+            return data
+    raise InvalidInputError(f"{where}: damaged")
+
+
+_GZIP = 31
 
 
 class _Order:
@@ -628,6 +642,14 @@ class Journal:
         self.close()
 
 
+def _holds_bytes(path: str) -> bool:
+    """Whether it is a file that is not empty: a version before left an empty mark beside a journal."""
+    try:
+        return os.lstat(path).st_size > 0
+    except OSError:
+        return False
+
+
 def _take_lock(fd: int) -> bool:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -780,17 +802,39 @@ class Store:
             if watchdog.has_files(with_script=not keeps_script):
                 ignore_errors(lambda one=watchdog, keeps=keeps_script: one.close_files(keeps_script=keeps))  # type: ignore[misc]
             if record.state == "rolled-back" and not record.by_script:
-                self.close_for_good(record.id)
+                self.close_for_good(record)
+        self._thin_out_closed()
         if is_live:
             for identity in boot_units(self._unit_name("")):
                 if identity not in open_ones:
                     ignore_errors(self.watchdog_of(identity).remove_boot_unit)
 
-    def close_for_good(self, identity: str) -> None:
-        """Mark a transaction that is rolled back as a whole, and has no files of a running one."""
-        directory = self._transactions / identity
-        release_space(directory)
-        ignore_errors(lambda: put_file(str(directory / CLOSED), b"", mode=0o600, uid=os.geteuid(), gid=os.getegid()))
+    def close_for_good(self, record: Record) -> None:
+        """Leave of a transaction that is rolled back as a whole, and has no files of a running one, its journal alone,
+        compressed."""
+        directory = self._transactions / record.id
+
+        def write() -> None:
+            data = read_own_file(str(directory / "journal"), limit=MAX_JOURNAL_BYTES)
+            # As long as it is not marked, the next run does what is left to do.
+            for path in directory.iterdir():
+                if path.name != "journal":
+                    path.unlink()
+            packed = pack_journal(record.fingerprint, data)
+            put_file(str(directory / CLOSED), packed, mode=0o600, uid=os.geteuid(), gid=os.getegid())
+            (directory / "journal").unlink()
+
+        ignore_errors(write)
+
+    def _thin_out_closed(self) -> None:
+        """Remove the oldest closed transactions, but never the last one: the next one goes on from its number."""
+        names = sorted(self._closed, key=sequence_of)
+        oldest = time.time() - CLOSED_DAYS * 86400
+        for left, name in zip(range(len(names), 1, -1), names, strict=False):
+            directory = self._transactions / name
+            if left <= MOST_CLOSED and os.path.getmtime(directory / CLOSED) > oldest:
+                break
+            rmtree(directory, ignore_errors=True)
 
     def reopen_journal(self, identity: str, *, may_fail: bool = False) -> Journal:
         """The journal to go on with. A last line that a power cut tore goes first: an entry behind it would join it.
@@ -854,7 +898,8 @@ class Store:
             raise PermissionDeniedError(f"{self.directory}: only root can read it", hint="run it as root") from error
         if not with_closed:
             names = [name for name in names if name not in self._closed]
-            self._closed.update(name for name in names if os.path.lexists(f"{self._transactions}/{name}/{CLOSED}"))
+            place = str(self._transactions)
+            self._closed.update(name for name in names if _holds_bytes(f"{place}/{name}/{CLOSED}"))
             names = [name for name in names if name not in self._closed]
         names = sorted(filter(sequence_of, names), key=lambda name: (sequence_of(name), name))
         found = [self._load_record(name) for name in names]
@@ -865,7 +910,7 @@ class Store:
         path = self._transactions / name / "journal"
         data = b""
         try:
-            data = read_own_file(str(path), limit=MAX_JOURNAL_BYTES)
+            data = self._read_journal(path)
             record = replay_entries(name, decode_journal(data, str(path)))
         except FileNotFoundError:
             return self._without_beginning(name, f"{path}: is not there", 0)
@@ -889,6 +934,14 @@ class Store:
         if why is not None:
             return self._make_damaged(name, f"{path}: damaged: {why}", len(data))
         return with_note(with_watchdog_files(record, standing), self._read_note(name), len(data))
+
+    @staticmethod
+    def _read_journal(path: Path) -> bytes:
+        try:
+            return read_own_file(str(path), limit=MAX_JOURNAL_BYTES)
+        except FileNotFoundError:
+            packed = path.with_name(CLOSED)
+            return unpack_journal(read_own_file(str(packed), limit=MAX_JOURNAL_BYTES), str(packed))
 
     def _is_as_noted(self, name: str, data: bytes) -> bool:
         """Whether a journal begins with what it held when it was closed last; True where nothing says."""

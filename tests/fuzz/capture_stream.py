@@ -9,7 +9,7 @@ import tarfile
 from typing import Final
 
 from advisor.errors import InvalidInputError
-from advisor.snapshot.remote.capture import capture_host, redacted_journal
+from advisor.snapshot.remote.capture import capture_host, kept_journal
 from advisor.snapshot.remote.stream import Checksum, Stream, read_stream
 
 _HEADER: Final = b"advisor-capture 1\nhostname a\ntime 1\nuid 0\nfile-limit 4096\nencoding none\n\n"
@@ -65,7 +65,8 @@ def read(data: bytes) -> Stream | None:
 
 def hold(data: bytes) -> object:
     """A host out of what a frame holds, asked a few things."""
-    redacted_journal(data)
+    kept_journal(data)
+    kept_journal(data, is_packed=True)
     try:
         host = capture_host(framed(data), "fuzz")
     except InvalidInputError:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
 from advisor.errors import InvalidInputError, RefusedError, UsageError
 from advisor.transaction.apply import apply_plan
-from advisor.transaction.journal import MAX_JOURNAL_BYTES, Record, Store
+from advisor.transaction.journal import (
+    CLOSED_DAYS,
+    MAX_JOURNAL_BYTES,
+    MOST_CLOSED,
+    Record,
+    Store,
+    decode_journal,
+    unpack_journal,
+)
 from advisor.transaction.rollback import recover_unfinished, roll_back
 from advisor.transaction.status import rollback_transactions
 from tests.transaction.system import apply_locked, build, plan_of, store_of
@@ -160,9 +171,19 @@ def test_nobody_reads_the_journals_of_what_is_closed_for_good(tmp_path: Path) ->
         with store.hold_lock():
             recover_unfinished(host, store)
         rollback_transactions(host, None, everything=False, force=False, store=store)
-    first, second = (store.script_path(name) for name in ("0001", "0002"))
-    assert first.samefile(second), "one text for all"
-    first.with_name("journal").write_bytes(b"no journal\n")
+    first, second = (tmp_path / "state/transactions" / name for name in ("0001", "0002"))
+    assert [path.name for path in first.iterdir()] == ["closed"], "the journal alone, compressed"
+    assert (first / "closed").stat().st_size < 4096
+    assert [(one.id, one.state) for one in store.read_records()] == [("0001", "rolled-back"), ("0002", "rolled-back")]
+    packed, journal = (
+        (first / "closed").read_bytes(),
+        subprocess.run(
+            ["sh", "-c", 'tail -n +2 "$1" | gzip -dc', "sh", str(first / "closed")], capture_output=True, check=True
+        ).stdout,
+    )
+    assert decode_journal(journal, "")
+    assert not (second / "closed").exists()
+    (first / "closed").write_bytes(packed[:-9])
     assert [one.id for one in store.open_records()] == ["0002"]
     record = apply_locked(host, plan_of(host), store)
     (outcomes,) = [
@@ -172,3 +193,29 @@ def test_nobody_reads_the_journals_of_what_is_closed_for_good(tmp_path: Path) ->
     assert [one.id for one in store.survey_records()[1]] == ["0001"]
     with pytest.raises(RefusedError):
         rollback_transactions(host, "2", everything=False, force=False, store=store)
+
+
+@pytest.mark.usefixtures("record")
+def test_the_oldest_of_what_is_closed_goes(tmp_path: Path) -> None:
+    host, store, transactions = build(tmp_path), store_of(tmp_path), tmp_path / "state/transactions"
+
+    def closed_after(count: int, *, days: int) -> list[str]:
+        for number in range(2, 2 + count):
+            copytree(transactions / "0001", transactions / f"{number:04d}", dirs_exist_ok=True)
+        for path in transactions.glob("*/closed"):
+            os.utime(path, (time.time() - days * 86400,) * 2)
+        with store_of(tmp_path).hold_lock():
+            recover_unfinished(host, store_of(tmp_path))
+        return sorted(path.parent.name for path in transactions.glob("*/closed"))
+
+    rollback_transactions(host, None, everything=False, force=False, store=store)
+    assert closed_after(0, days=0) == ["0001"]
+    # As a version before has left it.
+    journal = unpack_journal((transactions / "0001/closed").read_bytes(), "")
+    (transactions / "0001/journal").write_bytes(journal)
+    (transactions / "0001/journal").chmod(0o600)
+    (transactions / "0001/closed").write_bytes(b"")
+    assert closed_after(0, days=0) == ["0001"]
+    assert {path.name for path in (transactions / "0001").iterdir()} == {"closed"}
+    assert closed_after(MOST_CLOSED + 1, days=CLOSED_DAYS - 1) == [f"{number:04d}" for number in range(3, 1003)]
+    assert closed_after(0, days=CLOSED_DAYS + 1) == ["1002"], "the next one goes on from the last number"

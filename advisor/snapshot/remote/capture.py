@@ -41,6 +41,7 @@ from advisor.observe.span import CounterSpan
 from advisor.planner import read_for_scan_and_plans
 from advisor.planning.records import FileChange, Plan
 from advisor.shell.quote import shell_quote
+from advisor.shell.state_table import CLOSED
 from advisor.snapshot import archive as snapshot
 from advisor.snapshot import tar as tarball
 from advisor.snapshot.remote import wanted
@@ -49,7 +50,7 @@ from advisor.snapshot.remote.replayed import CapturedCommands, ethtool_answers
 from advisor.snapshot.remote.store import captured_status
 from advisor.snapshot.remote.stream import Stream, read_stream
 from advisor.snapshot.spans import SPAN
-from advisor.transaction.journal import Begun, decode_journal, encode_entry
+from advisor.transaction.journal import Begun, decode_journal, encode_entry, unpack_journal
 from advisor.tunables import FileEdit
 
 PHASE_SECONDS = 90
@@ -58,7 +59,7 @@ MAX_MEMBERS = 400_000
 
 _ABSENT = ("No such file or directory", "Not a directory", "No such device", "No such device or address")
 _GLOB = lazy_regex(r"[*?\[]")
-_JOURNAL = lazy_regex(rf"{wanted.TRANSACTIONS}/[^/]+/journal", re.DOTALL)
+_JOURNAL = lazy_regex(rf"{wanted.TRANSACTIONS}/[^/]+/(?:journal|{CLOSED})", re.DOTALL)
 _ANSWER = lazy_regex(r"/commands/([a-z][0-9]+)\.(argv|out|err|rc|astray)")
 
 
@@ -289,13 +290,16 @@ def _memory_files(
     unreadable |= {path: "not a regular file" for kind, path in noted if kind == "s"}
     unreadable |= {path: f"larger than {limit >> 20} MiB" for path, data in contents.items() if len(data) >= limit}
     unreadable |= {_absolute_path(text[1:]): "the capture was full" for text in _record_lines(members, "/notes/left")}
-    if not with_secrets:
-        for journal_path in [path for path in contents if _JOURNAL.fullmatch(path)]:
-            journal = redacted_journal(contents[journal_path])
+    for path in [path for path in contents if _JOURNAL.fullmatch(path)]:
+        place, _, name = path.rpartition("/")
+        written = contents.pop(path)
+        # An empty mark is of a version that left the journal beside it.
+        if written or name != CLOSED:
+            journal = kept_journal(written, is_packed=name == CLOSED, with_secrets=with_secrets)
             if isinstance(journal, Missing):
-                unreadable[journal_path] = journal.why
+                unreadable[f"{place}/journal"] = journal.why
             else:
-                contents[journal_path] = journal
+                contents[f"{place}/journal"] = journal
     # What cp could not read is unreadable with its words, or gone: never empty.
     data = members.get("/notes/errors", b"")
     errors = parse_copy_errors(data.decode("utf-8", "surrogateescape") if isinstance(data, bytes) else "")
@@ -364,9 +368,12 @@ def _parse_answer(part: Mapping[str, bytes]) -> tuple[tuple[str, ...], Completed
 # that was made from a capture never held them, so that its fingerprint stays what it was; that of another may change.
 
 
-def redacted_journal(data: bytes) -> bytes | Missing:
-    """The journal without secrets; unreadable where it is damaged, since its content is unknown then."""
+def kept_journal(data: bytes, *, is_packed: bool = False, with_secrets: bool = False) -> bytes | Missing:
+    """The journal, unpacked, without secrets; unreadable where it is damaged, since its content is unknown then."""
     try:
+        data = unpack_journal(data, CLOSED) if is_packed else data
+        if with_secrets:
+            return data
         entries = decode_journal(data, "journal")
     except InvalidInputError as error:
         return Missing("unreadable", error.message)

@@ -309,7 +309,7 @@ CONFIGURATION: tuple[tuple[str, Names], ...] = (
 """Directories whose names are taken, and the content of the files that fit."""
 
 TRANSACTIONS = "/var/lib/advisor/transactions"
-TRANSACTION_FILES = _words("journal pending taken reverting deadline outcome boot put-back")
+TRANSACTION_FILES = _words("journal pending taken reverting deadline outcome boot put-back closed")
 
 
 def wanted_sysctls() -> tuple[tuple[str, Names], ...]:
