@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import groupby
+from operator import itemgetter
 
 from advisor.facts.container import INITIAL
-from advisor.host import ReadFile, WriteFile
+from advisor.host import ReadCommand, ReadEthtool, ReadFile, SetEthtool, SetMtu, SetTxqueuelen, WriteFile
+from advisor.host.link_text import printed
 from advisor.host.patterns import lazy_regex
 from advisor.planning.records import NOWHERE, Change, FileChange, Origin, Plan
-from advisor.shell.quote import shell_quote
-from advisor.shell.rollback_script import coupled_changes
+from advisor.shell.quote import LINK, shell_quote
+from advisor.shell.rollback_script import coupled_changes, mark_fields, on_link
 from advisor.shell.templates import render_shell
 from advisor.tunables import namespace_of
+from advisor.tunables.link_identity import link_of
 from advisor.tunables.preflight import SideEffect
 from advisor.tunables.sysctl_group import twin_of
 from advisor.tunables.udev import RULES as APPEARING
@@ -38,12 +42,18 @@ def plain_script(
     """The script; None for a plan that needs more. Arguments as `rollback_script.rollback_data` has them; ``subject``
     names what it undoes."""
     items: list[Change | SideEffect] = [*reversed(plan.changes), *plan.side_effects]
-    values = [_value_words(one, after) for one in items]
+    marks = {mark.name: mark_fields(mark) for mark in plan.links}
+    marked = [(marks.get(link_of(one.tunable) or ""), one) for one in items]
+    values = [_value_words(one, after) for mark, one in marked if mark is None]
+    on_links = [(" ".join(map(_quoted, mark)), _item_words(one, mark, after)) for mark, one in marked if mark]
     files = [_file_context(file) for file in reversed(plan.files)]
-    if plan.namespace or coupled_changes(plan) or None in values or None in files:
+    kinds = {namespace_of(one.tunable) for one in items}
+    inodes = plan.namespace or {}
+    if inodes and not (origin.boot_id and inodes.keys() == kinds == {"net"} and not files):
+        return None
+    if coupled_changes(plan) or None in values or None in files or None in dict(on_links).values():
         return None
     listed = [one for one in values if one is not None]
-    kinds = {namespace_of(one.tunable) for one in items}
     width = max((len(name) for name, _ in listed), default=0)
     text = render_shell(
         "plain.sh.j2",
@@ -54,10 +64,15 @@ def plain_script(
             "fingerprint": fingerprint,
             "files": files,
             "values": [{"name": name, "words": words} for name, words in listed],
-            "sides": bool(plan.side_effects),
+            "on_links": [(place, [words for _, words in own]) for place, own in groupby(on_links, itemgetter(0))],
+            "has_links": bool(on_links),
+            "forms": {form for _, one in marked for form in (one.probe.form.partition(":")[0],)},
+            "sides": any(name.startswith("side ") for name, _ in listed),
             "choices": any(isinstance(one.probe, ReadFile) and one.probe.form == "selected" for one in items),
             "others": any(
-                one.undo != (WriteFile(one.probe.path, one.before),) for one in items if isinstance(one.probe, ReadFile)
+                one.undo != (WriteFile(one.probe.path, one.before),)
+                for mark, one in marked
+                if mark is None and isinstance(one.probe, ReadFile)
             ),
             "made": any(file["before"] is None and file["tail"] for file in files if file is not None),
             "reloads": [
@@ -66,7 +81,9 @@ def plain_script(
             ],
             "width": width,
             "mark": f"END_{fingerprint[:16]}",
-            "net": "net" in kinds,
+            "net": "net" in kinds and not inodes,
+            "net_inode": inodes.get("net"),
+            "boot": origin.boot_id,
             "ipc": "ipc" in kinds,
             "first_ipc": INITIAL["ipc"],
             "state": "/var/lib/advisor" if directory is None else directory.rpartition("/transactions/")[0],
@@ -75,6 +92,34 @@ def plain_script(
     )
     head = text[: text.index("\n", text.index(f"\n{_HOW}") + 1) + 1]
     return text.replace("@SUM@", cksum(head.encode()), 1)
+
+
+def _item_words(one: Change | SideEffect, mark: tuple[str, ...], after: Mapping[str, str]) -> str | None:
+    """What ``item`` of the template is called with for a value of a link; None for one that it cannot restore."""
+    probe, undo = on_link(one, mark, one.undo)
+    now, way = (one.after, "value") if isinstance(one, Change) else (after.get(one.tunable, ""), "moves")
+    if isinstance(one, SideEffect):
+        way = "keeps" if one.keeps else "coupled" if one.coupled else "resets" if one.resets else way
+    match probe, undo:
+        case ReadFile(path, "words", None), (SetMtu(),) if way in ("value", "moves"):
+            read = ["file", path, "ip", "link", "set", "dev", LINK, "mtu", one.before]
+        case ReadFile(path, "words", None), (SetTxqueuelen(),) if way == "value":
+            read = ["file", path]
+        case ReadFile(path, "words", None), (WriteFile(place, value, None),) if (place, value) == (path, one.before):
+            is_own = way == "value" or (way == "coupled" and path == f"/proc/sys/net/ipv6/conf/{LINK}/mtu")
+            read = ["file", path] if is_own and "/queues/" not in path else []
+        case ReadEthtool(), (SetEthtool() as step,) if way in ("value", "moves"):
+            read = [probe.argv[1], "|".join(map(str, printed(probe.group, probe.key))), *step.argv]
+        case ReadCommand(_, "addresses"), _ if way == "keeps":
+            read = ["addresses", "-"]
+        case ReadCommand(_, "routes:4" | "routes:6"), _ if way == "keeps":
+            read = ["routes", probe.form[-1]]
+        case _:
+            read = []
+    words = [one.tunable, now, one.before, way, *read]
+    if not read or not all(_WORDS.fullmatch(word.replace(LINK, "")) for word in words):
+        return None
+    return " ".join(map(_quoted, words)).replace(LINK, '"$link"')
 
 
 def _value_words(one: Change | SideEffect, after: Mapping[str, str]) -> tuple[str, str] | None:

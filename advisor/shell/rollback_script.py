@@ -201,7 +201,7 @@ def rollback_records(
     ]
     if directory:
         records.append(("directory", directory))
-    marks = {mark.name: _mark_fields(mark) for mark in plan.links}
+    marks = {mark.name: mark_fields(mark) for mark in plan.links}
     both = msgspec.structs.replace(plan, side_effects=tuple(effect for effect, *_ in effects))
     coupled = {one.tunable for one in coupled_changes(both)}
     for one in changes:
@@ -209,11 +209,11 @@ def rollback_records(
             records.append(("reached", *_reached_fields(one), _shared_word(one.tunable, shared)))
             records += _member_records(one)
         links = marks.get(link_of(one.tunable) or "")
-        queue = queue_file(_on_link(one, links, ())[0]) or ""
+        queue = queue_file(on_link(one, links, ())[0]) or ""
         records.append(("value", one.tunable, one.before, one.after, queue, _shared_word(one.tunable, shared)))
         records += _item_records(one, links)
         if with_steps:
-            records += (("set", *step_fields(step)) for step in _on_link(one, links, one.steps)[1])
+            records += (("set", *step_fields(step)) for step in on_link(one, links, one.steps)[1])
         if one.tunable in coupled:
             movers = (str(number) for number, other in enumerate(changes, 1) if can_move(other.tunable, one.tunable))
             records.append(("movers", " ".join(movers)))
@@ -274,12 +274,12 @@ def _member_records(change: Change) -> Iterator[tuple[str, ...]]:
     assert isinstance(record, DeviceClass)
     for one in change.members:
         if one.link is not None:
-            yield ("member", record.record, one.value, "link", record.file, *_mark_fields(one.link))
+            yield ("member", record.record, one.value, "link", record.file, *mark_fields(one.link))
         else:
             yield ("member", record.record, one.value, "block", one.path, *(one.identity or ()))
 
 
-def _mark_fields(mark: LinkMark) -> tuple[str, ...]:
+def mark_fields(mark: LinkMark) -> tuple[str, ...]:
     return tuple(field or "" for field in msgspec.structs.astuple(mark))
 
 
@@ -289,7 +289,7 @@ def _shared_word(name: str, shared: Collection[str]) -> str:
 
 def _item_records(one: Change | SideEffect, mark: tuple[str, ...] | None) -> Iterator[tuple[str, ...]]:
     """How to read a value and to restore it, after the record of the value itself."""
-    probe, undo = _on_link(one, mark, one.undo)
+    probe, undo = on_link(one, mark, one.undo)
     if mark:
         yield ("on", *mark)
     yield ("probe", *probe_fields(probe))
@@ -297,7 +297,7 @@ def _item_records(one: Change | SideEffect, mark: tuple[str, ...] | None) -> Ite
     yield ("hand", "; ".join(map(hand_command, undo)))
 
 
-def _on_link(
+def on_link(
     one: Change | SideEffect, mark: tuple[str, ...] | None, steps: tuple[Step, ...]
 ) -> tuple[Probe, tuple[Step, ...]]:
     """Probe and steps, with `LINK` in the place of the link's name where the script has to find the link."""
