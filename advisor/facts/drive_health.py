@@ -49,7 +49,7 @@ def with_health(host: Host, disks: Sequence[Disk], unknown: Unknowns) -> tuple[D
     if not wanted:
         return tuple(disks)
     found: dict[str, DriveHealth | str]
-    if host.is_root:
+    if host.is_root is not False:
         first = _ask_drive(host, wanted[0], time.monotonic() + ALL_SECONDS)
         if isinstance(first, Missing):
             found = {disk.name: first.why for disk in wanted}

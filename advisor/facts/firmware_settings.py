@@ -67,7 +67,7 @@ def with_formats(host: Host, disks: Sequence[Disk], identify: Identify = identif
 
 
 def _has_formats(host: Host, disk: Disk) -> bool:
-    return host.is_live and host.is_root and disk.kind == "nvme" and disk.pci is not None and not disk.paths
+    return host.is_live and host.is_root is True and disk.kind == "nvme" and disk.pci is not None and not disk.paths
 
 
 def _with_format(disk: Disk, identify: Identify) -> Disk:

@@ -72,7 +72,7 @@ def read_power(host: Host, packages: tuple[int, ...]) -> Power:
     throttling = tuple(filter(None, (_read_throttling(host, cpu) for cpu in packages)))
     # Of use as a measure of these counts alone; on other hosts each scan would differ from the one before.
     uptime = host.read("/proc/uptime") if throttling else ABSENT
-    held = host.run(WAKEUP_LIMIT) if host.is_root else ABSENT
+    held = host.run(WAKEUP_LIMIT) if host.is_root is not False else ABSENT
     limit = "" if isinstance(held, Missing) or not held.ok else held.stdout.strip()
     place = f"{_CPUS}/cpu0/cpuidle"
     numbers = sorted(int(name[5:]) for name in host.names(place) if re.fullmatch(r"state[0-9]{1,2}", name, re.ASCII))

@@ -37,7 +37,8 @@ def _most_text(path: str) -> int:
 class Host:
     """A machine to read from and, where it is a directory or live, to change.
 
-    ``is_live`` is true for the machine that this process runs on; ``is_root`` says whether its reads had root's rights.
+    ``is_live`` is true for the machine that this process runs on; ``is_root`` says whether its reads had root's rights,
+    None where a support archive does not tell.
     ``asks_kernel`` says whether the kernel is asked where a capture has a command's answer: on a live host, unless it
     is being captured. ``captured_at`` is when a snapshot was taken, in seconds since the epoch; None where that is
     unknown, and live. ``origin`` is that of a support archive.
@@ -49,7 +50,7 @@ class Host:
         commands: CommandRunner,
         *,
         is_live: bool = False,
-        is_root: bool = False,
+        is_root: bool | None = False,
         ethtool_answers: EthtoolAnswers | None = None,
         captured_at: int | None = None,
         origin: Origin | None = None,

@@ -25,19 +25,22 @@ def scan_document(
     difference: ScanDifference | None = None,
 ) -> bytes:
     """``advisor.scan/1``: when and of what it is, every fact under its own name, the locality score, the findings, and
-    what is unknown; with a difference also what is new, worse and gone since an earlier scan. Without a provenance the
-    same facts give the same bytes."""
+    what is unknown; of a support archive also which, with a difference what is new, worse and gone since an earlier
+    scan. Without a provenance the same facts give the same bytes."""
     whole = {name: getattr(facts, name) for name in facts.__struct_fields__ if name != "unknown"}
     taken = {
         "scanned_at": format_timestamp(provenance.scanned_at) if provenance else None,
         "captured_at": format_timestamp(provenance.captured_at) if provenance else None,
         "source": provenance.source if provenance else None,
     }
+    origin = provenance.origin if provenance else None
+    archive = {"archive": {"kind": origin.kind, "version": origin.version, "user": origin.user}} if origin else {}
     judged = count_judged(facts, findings)
     return encode_document(
         {
             "schema": _SCHEMA,
             **taken,
+            **archive,
             **whole,
             "locality": locality(facts),
             "judged": judged._asdict(),

@@ -90,8 +90,9 @@ def provenance_text(provenance: Provenance, size: int = 1000) -> str:
     if provenance.source == "live":
         return f"{read} · live"
     if provenance.source == "snapshot":
-        taken, kind = format_minute(provenance.captured_at), provenance.origin.kind if provenance.origin else "snapshot"
-        return clean(f"{kind} of {taken}" if taken else f"{kind} without a date · read {read}")
+        taken, origin = format_minute(provenance.captured_at), provenance.origin
+        kind, user = (origin.title, origin.as_whom) if origin else ("snapshot", "")
+        return clean(f"{kind} of {taken}{user}" if taken else f"{kind} without a date{user} · read {read}")
     head, place = f"read {read} · --root ", clean(provenance.place)
     cut = columns(head) + columns(place) - size
     return head + (f"…{place[cut + 1 :]}" if cut > 0 else place)

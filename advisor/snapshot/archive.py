@@ -81,7 +81,7 @@ class Index(msgspec.Struct, frozen=True):
     """
 
     schema: str
-    is_root: bool
+    is_root: bool | None
     links: dict[str, str]
     directories: tuple[str, ...]
     unreadable: dict[str, str]

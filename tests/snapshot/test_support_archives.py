@@ -129,7 +129,9 @@ def supportconfig() -> dict[str, str]:
 
 
 def insights() -> dict[str, str]:
-    outputs = {f"/data/insights_commands/{mangled(command)}": text for command, text in COMMANDS.items()}
+    ps = "F UID  PID COMMAND\n4   0    1 init\n0 1000 4242 python3 /usr/bin/insights-client --offline\n"
+    commands = {**COMMANDS, "/bin/ps alxwww": ps}
+    outputs = {f"/data/insights_commands/{mangled(command)}": text for command, text in commands.items()}
     return {f"/insights-db7{path}": text for path, text in outputs.items()} | {
         f"/insights-db7/data{path}": text for path, text in COMMON.items()
     }
@@ -178,7 +180,10 @@ def test_each_kind_in_each_form_is_the_same_host(tmp_path: Path, kind: str, form
     else:
         host = opened(tmp_path, packed(files, form=form))
     facts = scan(host)
-    assert (host.origin and host.origin.kind, facts.host.hostname) == (kind, "db7")
+    assert (host.origin and host.origin.title, facts.host.hostname) == (kind, "db7")
+    assert (host.origin and host.origin.user, host.is_root) == (
+        ("1000", False) if "insights" in kind else ("root", True)
+    )
     if form != "directory":
         assert read_provenance(host).captured_at == 1_772_623_205
     links = {link.name: link for link in facts.links}
@@ -253,7 +258,7 @@ def test_what_is_missing_is_unknown_and_asked_for(tmp_path: Path) -> None:
     assert "command not found" in answer.why
     path = tmp_path / "archive"
     page = call_inside("scan", "--snapshot", path).stdout
-    assert "sosreport 4.5 of 2026-03-04 11:20" in page.splitlines()[0]
+    assert "sosreport 4.5 of 2026-03-04 11:20 UTC, as root" in page.splitlines()[0]
     assert "ask for: dmsetup table, multipath -ll (sos report -e devicemapper,multipath)" in page
 
 
@@ -338,17 +343,11 @@ def test_a_truncated_archive_is_refused_in_words(tmp_path: Path, cut: int) -> No
     assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (2, "", False)
 
 
-def test_an_obfuscated_archive_says_so(tmp_path: Path) -> None:
-    files = {
-        path.replace("/sosreport-db7-2026", "/sosreport-host0-obfuscated"): text for path, text in sosreport().items()
-    }
-    host = opened(tmp_path, packed(files))
+def test_an_exact_command_of_an_obfuscated_archive_is_found_in_any_order_of_its_words(tmp_path: Path) -> None:
+    files = sosreport({"/usr/sbin/xfs_info /srv": "x", "/usr/sbin/ethtool -S --all ens1": "y"})
+    host = opened(tmp_path, packed({path.replace("db7-2026", "host0-obfuscated"): files[path] for path in files}))
     assert host.origin
     assert "obfuscated" in host.origin.note
-
-
-def test_an_exact_command_is_found_in_any_order_of_its_words(tmp_path: Path) -> None:
-    host = opened(tmp_path, packed(sosreport({"/usr/sbin/xfs_info /srv": "x", "/usr/sbin/ethtool -S --all ens1": "y"})))
     answers = [host.run(words) for words in (("xfs_info", "/srv"), ("ethtool", "--all", "-S", "ens1"), ("nothing",))]
     assert [one.stdout if isinstance(one, Completed) else one.state for one in answers] == ["x", "y", "absent"]
 
@@ -470,6 +469,9 @@ def test_a_fleet_of_mixed_archives(tmp_path: Path) -> None:
     import json
 
     assert len(json.loads(done.stdout)["hosts"]) == 4
+    document = json.loads(call_inside("scan", "--snapshot", tmp_path / "supportconfig.tar.xz", "--json").stdout)
+    assert document["archive"] == {"kind": "supportconfig", "version": "3.2.1", "user": "root"}
+    assert (document["captured_at"], document["source"]) == ("2026-03-04T11:20:05Z", "snapshot")
 
 
 @pytest.mark.parametrize("seed", range(12))

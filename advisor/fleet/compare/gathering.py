@@ -36,7 +36,7 @@ class Unread(msgspec.Struct, frozen=True):
 def read_source(source: CaptureSource) -> HostSummary:
     """The summary of one capture."""
     host = open_host(snapshot=Path(source.path))
-    standing = read_standing(host, has_looked=source.is_capture and host.is_root)
+    standing = read_standing(host, has_looked=source.is_capture and host.is_root is True)
     return summarise_host(scan(host), source, standing, host.read_text("/proc/cmdline"))
 
 

@@ -288,6 +288,11 @@ _SINCE = record(
     ],
     "With --since: the earlier scan, and what has changed; new and worse are of this scan, gone of the earlier one.",
 )
+_ARCHIVE = record(
+    "SupportArchive",
+    [("kind", str), ("version", str | None), ("user", str | None)],
+    "Of a support archive: the tool that made it, and who ran it: root, or another user's name or number.",
+)
 _RANKED = record("RankedFinding", [("rule", str), ("severity", Severity)])
 _NAMED_CAUSE = record("NamedCause", [("cause", str), ("resource", str), ("share", float)])
 _NAMED_TRANSACTION = record(
@@ -339,6 +344,7 @@ DOCUMENTS: dict[str, Fields] = {
         ("findings", tuple[Finding, ...]),
         *[field for field in fields_of(Facts) if field[0] == "unknown"],
         ("since", _SINCE, None),
+        ("archive", _ARCHIVE, None),
     ],
     "advisor.recommendation/1": [
         ("workload", DeclaredWorkload | None),

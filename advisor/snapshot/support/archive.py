@@ -27,6 +27,7 @@ _DATE = lazy_regex(
     rf"\w{{3}} +(\w{{3}}) +([0-9]{{1,2}}) {_TIME} ([0-9]{{4}})|\w{{3}} +([0-9]{{1,2}}) (\w{{3}}) ([0-9]{{4}}) {_TIME}"
 )
 _LISTED = lazy_regex(r"/dev/.+|/sys/(?:block|bus/pci|class|devices|kernel/(?:iommu_groups|irq|mm))(?:/.+)?")
+_MAKER = lazy_regex(r"[ /](?:sosreport|sos report|supportconfig|insights-client|VRTSexplorer)(?: |$)")
 _ZONE_SECONDS = 15 * 3600
 _MAX_SECTIONS = 20_000
 
@@ -62,13 +63,10 @@ def make_host(found: tuple[Kind, str], members: Members, budget: ReadBudget) -> 
     links, files, unreadable = _without_strays(links, files, unreadable)
     source = MemoryFiles(files, links, frozenset(directories), unreadable, budget)
     captured_at = _read_date(commands, contents, members.modified, top)
-    return Host(
-        source,
-        MeteredCommands(commands, budget),
-        is_root=True,
-        captured_at=captured_at,
-        origin=_describe(kind, contents, members.left_out, commands, top, source),
-    )
+    origin = _describe(kind, contents, members.left_out, commands, top, source)
+    is_root = origin.user == "root" if origin.user else None
+    metered = MeteredCommands(commands, budget)
+    return Host(source, metered, is_root=is_root, captured_at=captured_at, origin=origin)
 
 
 def _add_kernel(
@@ -224,6 +222,20 @@ def _written_at(contents: Mapping[str, bytes], modified: Mapping[str, int], top:
             yield modified.get(f"{top}{path}", 0)
 
 
+def _read_user(commands: ArchiveCommands) -> str | None:
+    """Who ran the tool that made the archive, by the list of processes that it took meanwhile."""
+    users: set[str] = set()
+    for text in commands.texts(r"ps_.*"):
+        header, _, rest = text.partition("\n")
+        at = next((at for at, name in enumerate(header.split()) if name in ("USER", "UID")), None)
+        rows = (
+            (line.split(maxsplit=at + 1) for line in rest.splitlines() if _MAKER.search(line)) if at is not None else ()
+        )
+        users |= {row[at] for row in rows if at is not None and len(row) > at}
+    user = "root" if users & {"root", "0"} else users.pop() if len(users) == 1 else ""
+    return user if re.fullmatch(r"[\w.+@-]{1,64}", user) else None
+
+
 def _is_held(place: str, files: MemoryFiles, commands: ArchiveCommands) -> bool:
     """Whether a path is there, in which one ``*`` stands for any name, or an output of a program."""
     if not place.startswith("/"):
@@ -259,8 +271,11 @@ def _describe(
         hint = f" (sos report -e {plugins})" if plugins and kind.name == "sosreport" else ""
         return ", ".join(row.ask for row in rows) + hint if rows else ""
 
+    is_of_root = re.fullmatch(kind.of_root, version[1] if version else "")
     return Origin(
-        f"{kind.name} {version[1]}" if version else kind.name,
+        kind.name,
+        version[1] if version else None,
+        "root" if is_of_root else _read_user(commands),
         tuple(unknown),
         "Names and addresses of this archive are obfuscated (sos clean)." if is_masked else "",
         ask,

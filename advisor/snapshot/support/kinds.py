@@ -30,17 +30,24 @@ _SKIPPED = lazy_regex(
 class Kind(msgspec.Struct, frozen=True):
     """``marks`` are regular expressions of paths below the top of the archive, one of which it must hold. ``outputs``
     fits the path of a command's output and groups the name of the command; ``data`` is the folder of the host's files.
-    ``version`` names a file and fits the version in it."""
+    ``version`` names a file and fits the version in it; ``of_root`` fits versions that refuse to run as another user.
+    """
 
     name: str
     marks: str
     outputs: str
     data: str = ""
     version: tuple[str, str] = ("/version.txt", r"sos ?report: *([\w.-]{1,40})")
+    of_root: str = r"(?!)"
 
 
 KINDS = (
-    Kind("sosreport", r"/(?:sos_commands/.+|sos_reports/.+)", r"/sos_commands/[^/]+/([^/]+)"),
+    Kind(
+        "sosreport",
+        r"/(?:sos_commands/.+|sos_reports/.+)",
+        r"/sos_commands/[^/]+/([^/]+)",
+        of_root=r"([4-9]|[1-9][0-9])\..*",
+    ),
     Kind(
         "insights archive",
         r"/(?:data/)?insights_commands/.+|/insights_archive\.txt",
@@ -53,6 +60,7 @@ KINDS = (
         r"/(?:basic-environment|supportconfig|basic-health-check)\.txt",
         r"(?!)",
         version=("/supportconfig.txt", r"Script Version: *([\w.-]{1,40})"),
+        of_root=r".*",
     ),
     Kind(
         "VRTSexplorer",
