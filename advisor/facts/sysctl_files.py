@@ -6,7 +6,8 @@ directory hides the same name in later ones, also where it is empty or a link to
 has none. ``sysctl --system`` (procps) reads the same files in the same order and then always /etc/sysctl.conf. So
 /etc/sysctl.conf counts for boot where such a link leads to it, in the place of the link's name, and at the end where
 the host does not boot by systemd: neither systemd nor such a link, which is made for its sake, is there. What
-``sysctl --system`` alone would read at the end is kept with ``at_boot`` false.
+``sysctl --system`` alone would read at the end is kept with ``at_boot`` false. SUSE's kernel packages bring a file
+that is read before all others (systemd-sysctl.service.d/50-kernel-uname_r.conf).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ DIRECTORIES = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/us
 SYSCTL_CONF = "/etc/sysctl.conf"
 # What systemd-sysctl strips from lines, keys and values.
 _BLANKS = " \t\r\n"
+KERNEL_FILES = ("/boot/sysctl.conf-", "/usr/lib/modules/")
 _SYSTEMD = ("/run/systemd/system", "/usr/lib/systemd/systemd-sysctl", "/lib/systemd/systemd-sysctl")
 _SWAPPED = {ord("."): "/", ord("/"): "."}
 
@@ -65,9 +67,10 @@ class SysctlSource(msgspec.Struct, frozen=True):
 
 
 def reads_later(path: str, ours: str) -> bool:
-    """Return whether a file is read after ours: sysctl.d(5) sorts by file name across the directories;
-    /etc/sysctl.conf comes last."""
-    return path == "/etc/sysctl.conf" or path.rpartition("/")[2] > ours.rpartition("/")[2]
+    """Return whether a file is read after ours: sysctl.d(5) sorts by file name across the directories; that of a kernel
+    package comes first, /etc/sysctl.conf last."""
+    is_named_later = path.rpartition("/")[2] > ours.rpartition("/")[2]
+    return not path.startswith(KERNEL_FILES) and (path == "/etc/sysctl.conf" or is_named_later)
 
 
 def key_path(key: str) -> str:
@@ -101,7 +104,13 @@ def list_files(host: Host) -> tuple[tuple[str, bool], ...]:
         (not isinstance(host.readlink(path), Missing) and host.real(path) == host.real(SYSCTL_CONF)) for path in files
     )
     by_itself = not is_linked and not any(host.exists(sign) for sign in _SYSTEMD)
-    return (*((path, True) for path in files), (SYSCTL_CONF, by_itself))
+    kernel = host.read_or_empty("/proc/sys/kernel/osrelease").strip()
+    of_kernel = [
+        path
+        for path in (f"/boot/sysctl.conf-{kernel}", f"/usr/lib/modules/{kernel}/sysctl.conf")
+        if kernel and host.exists(path)
+    ]
+    return (*((path, True) for path in (*of_kernel[:1], *files)), (SYSCTL_CONF, by_itself))
 
 
 def parse_sysctl_file(

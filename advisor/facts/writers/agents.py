@@ -15,6 +15,8 @@ from functools import partial
 from advisor.facts.ini_text import parse_settings
 from advisor.facts.link_claim import is_stopped
 from advisor.facts.owners import GOOGLE_CONFIG, OFF, is_switched_off
+from advisor.facts.writers.commands import NO_TIMEOUT
+from advisor.facts.writers.devices import RULES
 from advisor.facts.writers.record import Place, Writer
 from advisor.host import Host, Missing
 
@@ -22,21 +24,16 @@ _EC2_NETWORK = "/usr/lib/systemd/network/80-ec2.network"
 _OCI_CONFIG = "/etc/oci-utils.conf.d"
 _RDMA_AGENTS = ("/run/oci-hpc/oci-rdma-authentication.json", "/opt/oci-hpc/oci-cn-auth")
 _LOCAL_SSD = ("scheduler", "add_random", "nr_requests", "rotational", "rq_affinity", "nomerges")
-_NO_TIMEOUT = 2147483640
-"""From this number on a request is never given up: the kernel turns it into its longest time."""
 _NET = "/sys/class/net"
 
 
 def _disk_rules(name: str, model: str, host: Host) -> Iterator[Place]:
     """The time of requests that a package's rule gives the disks of one model."""
-    path = next((f"{place}/{name}" for place in _RULES if host.exists(f"{place}/{name}")), None)
+    path = next((f"{place}/{name}" for place in RULES if host.exists(f"{place}/{name}")), None)
     found = re.search(r'ATTR\{queue/io_timeout\}="([0-9]+)"', host.read_or_empty(path) if path else "")
     for disk in host.names("/sys/block") if found else ():
         if host.read_or_empty(f"/sys/block/{disk}/device/model").strip() == model and found:
-            yield Place(f"block:{disk}:io_timeout", str(min(int(found[1]), _NO_TIMEOUT)), path)
-
-
-_RULES = ("/etc/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d")
+            yield Place(f"block:{disk}:io_timeout", str(min(int(found[1]), NO_TIMEOUT)), path)
 
 
 def _local_ssds(host: Host) -> Iterator[Place]:

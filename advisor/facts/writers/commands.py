@@ -61,13 +61,15 @@ _FILES: tuple[tuple[str, str], ...] = (
 # Vendors' scripts that set the CPUs of interrupts: those of Intel's drivers, and mlnx-tools.
 _AFFINITY = lazy_regex(r"set_irq_affinity\w*(?:\.sh)?|mlnx_affinity|mlnx_tune")
 VARIABLE = lazy_regex(r".*[$%`].*")
+NO_TIMEOUT = 2147483640
+"""From this number on a request is never given up: the kernel turns it into its longest time, in ms."""
 _LONGEST = 4096
 _LONGEST_SCRIPT = 256 * 1024
 _MOST_VALUES = 32
 _LONGEST_VALUE = 200
 _MOST_COMMANDS = 300
 """Lines of a script that are read as commands: one of a snapshot may be made to cost time."""
-_OF_INTEREST = lazy_regex(r"sysctl|ethtool|mtu|tx\w*qlen|txqueuelen|qlen|qdisc|--setra|/proc/sys/|/sys/|affinity|mlnx")
+OF_INTEREST = lazy_regex(r"sysctl|ethtool|mtu|tx\w*qlen|txqueuelen|qlen|qdisc|--setra|/proc/sys/|/sys/|affinity|mlnx")
 _ASSIGNED = lazy_regex(
     r"\bfor\s+(?P<loop>\w+)\s+in\s+(?P<values>[^;$`\n]+)|^\s*(?:export\s+|local\s+)?(?P<name>\w+)=(?P<value>[^\s;$`|&]+)"
 )
@@ -79,6 +81,8 @@ def written_file(path: str, value: str) -> Iterator[Pair]:
     if path.startswith("/proc/sys/"):
         yield f"sysctl:{dotted_key(path.removeprefix('/proc/sys/'))}", value
     elif path.startswith("/sys/"):
+        if path.endswith("/queue/io_timeout") and is_count(value):
+            value = str(min(int(value), NO_TIMEOUT))
         if path.endswith("/device/timeout") and is_count(value):
             # In seconds; the queue has the same number in milliseconds.
             value = f"{value}000"
@@ -136,7 +140,7 @@ def parse_script(text: str, known: Mapping[str, str] = {}) -> Iterator[tuple[int
     """Yield what the lines of a script set, each with its number. Variables that it sets itself, those of its loops and
     ``known`` ones are filled in; any other leaves a device that cannot be known."""
     # Most scripts need no look at their lines; a variable's value stands in the text, too.
-    if not _OF_INTEREST.search(text):
+    if not OF_INTEREST.search(text):
         return
     variables: dict[str, tuple[str, ...]] = {name: (value,) for name, value in known.items()}
     left = _MOST_COMMANDS
@@ -151,7 +155,7 @@ def parse_script(text: str, known: Mapping[str, str] = {}) -> Iterator[tuple[int
         for value in variables[looped] if looped else ("",):
             filled = {name: value if name == looped else variables[name][0] for name in used if variables[name]}
             whole = _USED.sub(lambda one, now=filled: now.get(one[1] or one[2], one[0]), line)  # type: ignore[misc]
-            if left and _OF_INTEREST.search(whole):
+            if left and OF_INTEREST.search(whole):
                 left -= 1
                 yield from ((number, pair) for pair in parse_commands(whole))
 

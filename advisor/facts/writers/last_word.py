@@ -12,10 +12,11 @@ from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
 from advisor.facts.reserved_ports import parse_ports
 from advisor.facts.settings.value import kernel_number
 from advisor.facts.sysctl import SysctlOrigin, origins, read_sysctl_sources
-from advisor.facts.sysctl_files import is_pattern, reads_later
+from advisor.facts.sysctl_files import KERNEL_FILES, is_pattern, reads_later
 from advisor.facts.unknown import Unknowns
 from advisor.facts.writers.record import LastWord, Write
 from advisor.facts.writers.table import (
+    KERNEL_PACKAGE,
     PACKAGE_FILES,
     RANKS,
     SYSCTL_FILES,
@@ -75,7 +76,13 @@ def _of_files(found: SetsValues, tunable: str) -> tuple[Write, ...]:
         return ()
     line = origin.voided_by or origin.winner
     value = None if line.rejected is not None or line.excludes else " ".join(line.value.split())
-    rank = RANKS[PACKAGE_FILES if line.path.startswith(("/usr/", "/lib/")) else SYSCTL_FILES]
+    rank = RANKS[
+        KERNEL_PACKAGE
+        if line.path.startswith(KERNEL_FILES)
+        else PACKAGE_FILES
+        if line.path.startswith(("/usr/", "/lib/"))
+        else SYSCTL_FILES
+    ]
     writer = "advisor" if line.path.startswith(OURS) else SYSCTL_FILES
     row = WRITERS[rank]
     acts = f"{row.acts}, after advisor's own file" if writer != "advisor" and reads_later(line.path, OURS) else row.acts

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from advisor.facts.printable import printable
 from advisor.facts.writers.agents import AGENTS, BEFORE_UDEV
 from advisor.facts.writers.commands import ANY
-from advisor.facts.writers.devices import read_tmpfiles, read_udev_rules
+from advisor.facts.writers.devices import read_multipath, read_tmpfiles, read_udev_rules
 from advisor.facts.writers.late_modules import read_late_modules
 from advisor.facts.writers.networks import read_leases, read_link_files, read_manager_commands, read_managers
 from advisor.facts.writers.programs import EARLY, PROGRAMS, read_command_line, read_irqbalance, read_open_vswitch
@@ -28,6 +28,7 @@ def _by_origin(host: Host) -> Iterable[Place]:
 
 
 SYSCTL_FILES = "systemd-sysctl"
+KERNEL_PACKAGE = "the sysctl file of the kernel's package"
 PACKAGE_FILES = "a sysctl file of a package"
 LATE_MODULES = "a module that is loaded later"
 _MANAGERS = "the link's network manager"
@@ -43,6 +44,7 @@ _BAN = (
 )
 WRITERS: tuple[Writer, ...] = (
     Writer("the kernel's command line", "before all else", read_command_line, "change it in the boot loader"),
+    Writer(KERNEL_PACKAGE, "before the files of sysctl.d", _by_origin, "write another file in /etc/sysctl.d"),
     Writer(PACKAGE_FILES, "early at boot", _by_origin, "write another file in /etc/sysctl.d"),
     Writer("TuneD, before the files of /etc/sysctl.d", "when it starts", read_tuned_before_files, _LINE, True),
     Writer(SYSCTL_FILES, "early at boot", _by_origin, _LINE),
@@ -52,6 +54,7 @@ WRITERS: tuple[Writer, ...] = (
     Writer(_LINK_FILES, "when udev names the link", read_link_files, _LINE),
     *BEFORE_UDEV,
     Writer(UDEV, "when the device appears", read_udev_rules, _LINE),
+    Writer("multipathd", "when it makes the map", read_multipath, "change it there, and multipathd reconfigure", True),
     Writer("Open vSwitch", "when it starts", read_open_vswitch, "ovs-vsctl set Interface NAME mtu_request=N", True),
     Writer(_MANAGERS, "when it brings the link up, after udev", read_managers, _LINE),
     Writer("a command of ifupdown", "when the link is up", read_manager_commands, _LINE),

@@ -27,6 +27,7 @@ from advisor.facts.sysctl_files import is_pattern, key_path
 from advisor.facts.systemd import VERSION
 from advisor.facts.vxfs import FSTYP, VXTUNEFS
 from advisor.facts.vxvm import DMP_PATHS, LIST_NATIVE, PATHS, VXPRINT
+from advisor.facts.writers.devices import RULES as UDEV_RULES
 from advisor.facts.writers.late_modules import DIRECTORIES as MODULE_DIRECTORIES
 from advisor.facts.writers.programs import CONFIGURATIONS, LEASES, MARKS
 from advisor.facts.writers.scripts import (
@@ -210,8 +211,6 @@ _BY_FACTS: tuple[tuple[str, Names], ...] = (
     ("/run/host", _words("container-manager")),
     ("/run/systemd/netif", _words("state")),
     ("/usr/lib/systemd/network", _words("99-default.link")),
-    ("/usr/lib/udev/rules.d", _words("65-gce-disk-naming.rules 80-azure-disk.rules")),
-    ("/lib/udev/rules.d", _words("65-gce-disk-naming.rules 80-azure-disk.rules")),
     ("/usr/irissys", _words("iris.cpf")),
     ("/opt/irissys", _words("iris.cpf")),
     ("/opt/iris", _words("iris.cpf")),
@@ -267,6 +266,8 @@ CONFIGURATION: tuple[tuple[str, Names], ...] = (
         for place in _words("/etc/sysctl.d /run/sysctl.d /usr/local/lib/sysctl.d /usr/lib/sysctl.d")
     ),
     ("/lib/sysctl.d", ("*.conf",)),
+    ("/boot", ("sysctl.conf-*",)),
+    ("/usr/lib/modules/*", ("sysctl.conf",)),
     *((place, ("*.conf",)) for place in _words("/etc/tmpfiles.d /run/tmpfiles.d")),
     *((place, ("*.conf",)) for place in _words("/usr/local/lib/tmpfiles.d /usr/lib/tmpfiles.d")),
     *((place, ("*.conf",)) for place in MODULE_DIRECTORIES),
@@ -274,12 +275,7 @@ CONFIGURATION: tuple[tuple[str, Names], ...] = (
     *((place, ("*",)) for place in _WRITERS_PLACES),
     *((path.rpartition("/")[0], (path.rpartition("/")[2],)) for path in CONFIGURATIONS if is_pattern(path)),
     (f"{CLOUD_FILES[0]}.d", ("*.cfg",)),
-    ("/etc/udev/rules.d", ("*.rules",)),
-    ("/run/udev/rules.d", ("*.rules",)),
-    *(
-        (place, ("89-*.rules", "9*.rules"))
-        for place in _words("/usr/local/lib/udev/rules.d /usr/lib/udev/rules.d /lib/udev/rules.d")
-    ),
+    *((place, ("*.rules",)) for place in UDEV_RULES),
     ("/etc/multipath/conf.d", ("*.conf",)),
     ("/etc/sysconfig/network", ("ifcfg-*", "config")),
     ("/etc/sysconfig/network-scripts", ("ifcfg-*",)),
