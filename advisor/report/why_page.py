@@ -21,7 +21,7 @@ from advisor.report.html import render_page
 from advisor.report.picture.content import LEVELS, add_loads, host_picture
 from advisor.report.picture.described import describe_picture
 from advisor.report.picture.drawing import draw_sheet, write_legend
-from advisor.report.picture.page import list_sheets
+from advisor.report.picture.page import SHEETS
 from advisor.report.picture.records import Place
 from advisor.report.scan_summary import provenance_text
 from advisor.report.why import HELPS, asker_text, evidence_rows, nothing_text, verdict_text
@@ -71,7 +71,7 @@ def why_page(
         uses=_list_uses(diagnosis, span, context),
         title=f"The host {picture.title}, each device coloured by its use",
         description=describe_picture(picture),
-        drawings=[draw_sheet(picture, sheet) for sheet in list_sheets(picture)],
+        drawings=[draw_sheet(picture, sheet) for sheet in SHEETS],
         legend=write_legend(picture).pieces,
         scale=[
             (at, f"{least * 100:.0f} to {end * 100:.0f} %")

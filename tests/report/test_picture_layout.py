@@ -15,8 +15,9 @@ from advisor.facts.host_facts import Facts, scan
 from advisor.facts.numa import Node, Numa
 from advisor.facts.services import Service
 from advisor.report.picture.content import host_picture
-from advisor.report.picture.drawing import Sheet, draw_sheet, panels_side_by_side
-from advisor.report.picture.page import PHONE_WIDTH
+from advisor.report.picture.drawing import MOST_EMPTY, Sheet, draw_sheet
+from advisor.report.picture.page import PHONE_WIDTH, SCREEN_WIDTH
+from advisor.report.picture.page import SHEETS as PAGE_SHEETS
 from advisor.report.picture.records import HostPicture, PictureBlock
 from advisor.report.svg import Anchor, Badge, Box, Label, Line, Mark, Picture, is_bold, text_width
 from advisor.rules.registry import judge
@@ -25,12 +26,7 @@ from tests import captured
 from tests.report.pictures import HOSTS, device_names, drive, infiniband, judged, over, service
 from tests.rules import build
 
-SHEETS = (
-    Sheet("narrow", 1, PHONE_WIDTH, PHONE_WIDTH),
-    Sheet("medium", 2, 326),
-    Sheet("wide", 4, 294),
-    Sheet("alone", 3, 326, whole=True),
-)
+SHEETS = (*PAGE_SHEETS, Sheet("alone", SCREEN_WIDTH, whole=True))
 SLACK = 0.01
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 CAPTURED = (*(f"hwloc/{name}" for name in captured.HWLOC_HOSTS), *(f"pepc/{name}" for name in captured.PEPC_HOSTS))
@@ -305,6 +301,20 @@ def assert_laid_out(drawing: Picture) -> None:
             raise AssertionError((one, other))
         assert holds(one, other) or holds(other, one), (one, other)
     assert_lines_are_free(drawing, frames, words)
+    assert_columns_end_together(drawing)
+
+
+def assert_columns_end_together(drawing: Picture) -> None:
+    """No column of panels, nor of blocks inside a panel, is much shorter than the tallest beside it."""
+    boxes = [shape for shape in drawing.shapes if isinstance(shape, Box)]
+    panels = [shape for shape in boxes if shape.look == "panel"]
+    inside = ([one for one in boxes if one.look.startswith("block") and holds(box(at), box(one))] for at in panels)
+    for group in (panels, *inside):
+        ends: dict[float, float] = {}
+        for shape in group:
+            right = round(shape.x + shape.width)
+            ends[right] = max(ends.get(right, 0), shape.y + shape.height)
+        assert not ends or max(ends.values()) - min(ends.values()) <= MOST_EMPTY + SLACK, ends
 
 
 def assert_lines_are_free(drawing: Picture, frames: Sequence[tuple[float, ...]], words: Set[tuple[float, ...]]) -> None:
@@ -355,14 +365,6 @@ def test_the_lab_host_is_drawn_whole(name: str) -> None:
 @pytest.mark.parametrize("name", HOSTS)
 def test_the_drawing_of_a_phone_is_no_wider_than_one(name: str) -> None:
     assert draw_sheet(picture_of(name), SHEETS[0]).width <= PHONE_WIDTH
-
-
-@pytest.mark.parametrize(
-    ("panels", "most", "columns"), [(1, 4, 1), (2, 4, 2), (4, 4, 4), (5, 4, 3), (8, 4, 4), (9, 4, 3)]
-)
-def test_rows_are_about_equally_long(panels: int, most: int, columns: int) -> None:
-    facts = build.facts(numa=build.numa(panels), links=())
-    assert panels_side_by_side(host_picture(facts, ()).panels, most) == columns
 
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)

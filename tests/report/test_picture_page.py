@@ -82,7 +82,7 @@ def test_the_page_is_well_formed_and_so_is_each_picture(name: str) -> None:
     assert len(ids) == len(set(ids))
     drawings = [attributes for tag, attributes in found.elements if tag == "svg"]
     assert [one["role"] for one in drawings] == ["img"] * len(drawings)
-    assert len(drawings) == (3 if len(host_of(name)[0].numa.nodes) > 2 else 2)
+    assert len(drawings) == 3
     assert not re.search(r"\b(nan|inf|None|True|False)\b", found.text)
 
 
@@ -336,7 +336,7 @@ def test_a_drive_that_fails_is_marked() -> None:
 
 
 _MEDIA = re.compile(r"@media ([^{]*)\{((?:[^{}]*\{[^{}]*\})*[^{}]*)\}")
-_HIDES = re.compile(r"(\.has-wide )?svg\.(host|narrow|medium|wide)\S* \{ display: (none|block);")
+_HIDES = re.compile(r"svg\.(host|narrow|medium|wide)\S* \{ display: (none|block);")
 
 
 @pytest.mark.parametrize("rem", [25, 50, 80])
@@ -345,15 +345,13 @@ def test_one_picture_is_shown_at_every_width(name: str, rem: int) -> None:
     page = page_of(name)
     style = page[page.index("<style>") : page.index("</style>")]
     shown = dict.fromkeys(re.findall(r'class="host (\w+)"', page), True)
-    has_wide = 'class="drawing has-wide"' in page
     # Rules for all, then those of widths, in their order; those of paper are not asked.
     for condition, rules in [("", _MEDIA.sub("", style)), *_MEDIA.findall(style)]:
         least = re.search(r"min-width: (\d+)rem", condition)
         if condition and (least is None or rem < int(least[1])):
             continue
-        for only_wide, which, display in _HIDES.findall(rules):
-            if not only_wide or has_wide:
-                shown |= {one: display == "block" for one in shown if which in ("host", one)}
+        for which, display in _HIDES.findall(rules):
+            shown |= {one: display == "block" for one in shown if which in ("host", one)}
     assert list(shown.values()).count(True) == 1
 
 

@@ -1,4 +1,4 @@
-"""Where everything of the picture goes: panels side by side in rows, and below them all that crosses nodes.
+"""Where everything of the picture goes: panels in columns of like height, and below them all that crosses nodes.
 
 Lines run in the gutters right of the panels and in the strip below them, so that none runs through a panel or a word.
 """
@@ -6,8 +6,9 @@ Lines run in the gutters right of the panels and in the strip below them, so tha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 
 import msgspec
 
@@ -56,6 +57,12 @@ SPINE = 16.0
 LANE = 7.0
 GUTTER = 14.0
 NOTES_WIDTH = 300.0
+WIDE = 700.0
+"""Pixels from which a drawing has no room for the findings at its right."""
+MOST_EMPTY = 120.0
+"""Pixels by which a column may be shorter than the tallest one beside it."""
+_LEAST_WIDTH = 290.0
+_LEAST_BLOCK = 260.0
 _GAP = 8.0
 _TILE_GAP = 4.0
 _MAX_BADGES = 3
@@ -63,21 +70,18 @@ _MAX_NOTES = 24
 
 
 class Sheet(msgspec.Struct, frozen=True):
-    """How a drawing is arranged: how many panels stand side by side, and how wide it may be, in pixels.
-
-    ``whole`` adds the host's name, the findings and what the lines mean, for a file that stands alone.
-    """
+    """How wide a drawing may be, in pixels. ``whole`` adds the host's name, the findings and what the lines mean, for a
+    file that stands alone; the findings are to the right of a narrow one."""
 
     name: str
-    columns: int
-    panel_width: float
-    max_width: float | None = None
+    width: float
     whole: bool = False
 
 
 class _Column(msgspec.Struct, frozen=True):
     x: float
     width: float
+    panels: Sequence[Panel]
     lanes: Mapping[int, float]
     """Where the line of each crossing runs, by the crossing's place in the list."""
 
@@ -93,33 +97,51 @@ def write_legend(picture: HostPicture) -> Words:
     return Words(tuple(text for text in texts if isinstance(text, str)), "quiet")
 
 
-def panels_side_by_side(panels: Sequence[Panel], most: int) -> int:
-    """Return how many panels stand in a row, so that the last row is not much shorter than the others."""
-    rows = -(-len(panels) // most)
-    return max(1, -(-len(panels) // max(rows, 1)))
+def share_out(heights: Sequence[float], count: int) -> list[list[int]]:
+    """Return which items stand in each of ``count`` columns: each below the shortest column before it."""
+    columns: list[list[int]] = [[] for _ in range(count)]
+    for at in range(len(heights)):
+        min(columns, key=lambda column: sum(heights[other] for other in column)).append(at)
+    return columns
+
+
+def _columns_from(heights: Sequence[float], apart: int, count: int) -> list[list[int]]:
+    """Return items in their order in at most ``count`` columns, the tallest as short as it can be; those from ``apart``
+    on are in the last column."""
+    limit = max(sum(heights) / count, *heights)
+    while True:
+        columns: list[list[int]] = [[]]
+        for at, height in enumerate(heights):
+            if at == apart:
+                columns += [[] for _ in range(len(columns), count)]
+            elif columns[-1] and sum(heights[other] for other in columns[-1]) + height > limit:
+                columns.append([])
+            columns[-1].append(at)
+        if len(columns) <= count and _tallest(heights, columns) <= limit:
+            return columns
+        limit += LINE
+
+
+def _tallest(heights: Sequence[float], columns: Sequence[Sequence[int]]) -> float:
+    return max(sum(heights[at] for at in column) for column in columns)
 
 
 def draw_sheet(picture: HostPicture, sheet: Sheet) -> Picture:
     """Draw all. Same picture and sheet, same drawing."""
-    count = max(1, min(sheet.columns, len(picture.panels)))
-    columns = _make_columns(picture, sheet, count)
+    columns = min(_list_columns(picture, sheet), key=lambda columns: max(map(partial(_height, picture), columns)))
     last = columns[-1]
     width = max(last.x + last.width, *last.lanes.values(), 0) + (LANE if last.lanes else 2)
     notes = picture.notes if sheet.whole else ()
-    on_right = bool(notes) and count < 3
+    on_right = bool(notes) and sheet.width < WIDE
     total = width + (GUTTER + NOTES_WIDTH if on_right else 0)
     canvas = _Canvas(picture)
-    y = canvas.heading(picture, total - 2) if sheet.whole else 1.0
-    top = y
-    split = len(picture.panels) == 1 and sheet.columns > 1
-    for start in range(0, len(picture.panels), count):
-        row = picture.panels[start : start + count]
-        height = max(_Canvas(picture).panel(panel, 0, 0, last.width, 0, split) for panel in row)
-        for column, panel in zip(columns, row, strict=False):
-            canvas.panel(panel, column.x, y, column.width, height, split)
-        y += height + GUTTER
-    y -= GUTTER if picture.panels else 0
-    y = canvas.crossings(picture, columns, y)
+    top = bottom = canvas.heading(picture, total - 2) if sheet.whole else 1.0
+    for column in columns:
+        y = top
+        for panel in column.panels:
+            y += canvas.panel(panel, column.x, y, column.width) + GUTTER
+        bottom = max(bottom, y - GUTTER)
+    y = canvas.crossings(picture, columns, bottom)
     for words in picture.loose:
         y = canvas.paragraph(words, y + 6, width - 2)
     if picture.ceiling:
@@ -133,25 +155,45 @@ def draw_sheet(picture: HostPicture, sheet: Sheet) -> Picture:
     return Picture(sheet.name, y + 4, tuple(canvas), width=total, margin=14 if sheet.whole else 0)
 
 
-def _make_columns(picture: HostPicture, sheet: Sheet, count: int) -> list[_Column]:
-    """Return columns with as much room right of each as its lines take; panels give way if the sheet is not wide."""
-    used: list[list[int]] = [[] for _ in range(count)]
-    of_place = {panel.place: at % count for at, panel in enumerate(picture.panels)}
-    for number, crossing in enumerate(picture.crossings):
-        for place in {of_place[end.place] for end in crossing.ends if end.place in of_place}:
-            used[place].append(number)
+def _height(picture: HostPicture, column: _Column) -> float:
+    return sum(_Canvas(picture).panel(panel, 0, 0, column.width) + GUTTER for panel in column.panels)
+
+
+def _list_columns(picture: HostPicture, sheet: Sheet) -> Iterator[list[_Column]]:
+    """Yield ways to arrange the panels in columns of like height, the last in one column."""
+    for count in range(max(1, min(len(picture.panels), int(sheet.width // _LEAST_WIDTH))), 0, -1):
+        width = sheet.width / count - GUTTER
+        heights = [_Canvas(picture).panel(panel, 0, 0, width) + GUTTER for panel in picture.panels]
+        places = share_out(heights, count)
+        columns = _make_columns(picture, sheet, [[picture.panels[at] for at in column] for column in places])
+        tall = [_height(picture, column) for column in columns]
+        if count == 1 or max(tall) - min(tall) <= MOST_EMPTY:
+            yield columns
+
+
+def _make_columns(picture: HostPicture, sheet: Sheet, panels: Sequence[Sequence[Panel]]) -> list[_Column]:
+    """Return columns with as much room right of each as its lines take."""
+    used: list[list[int]] = []
+    for column in panels:
+        places = {panel.place for panel in column}
+        used.append([at for at, one in enumerate(picture.crossings) if any(end.place in places for end in one.ends)])
     gutters = [GUTTER + LANE * len(lanes) for lanes in used]
-    single = len(picture.panels) == 1 and sheet.columns > 1
-    width = sheet.panel_width * 2 + GUTTER if single else sheet.panel_width
-    if sheet.max_width is not None:
-        width = min(width, (sheet.max_width - sum(gutters) + (0 if used[-1] else GUTTER - 3)) / count)
+    width = (sheet.width - sum(gutters) + (0 if used[-1] else GUTTER - 3)) / len(panels)
     columns: list[_Column] = []
     x = 1.0
-    for gutter, lanes in zip(gutters, used, strict=True):
-        places = {number: x + width + GUTTER / 2 + LANE * at for at, number in enumerate(lanes)}
-        columns.append(_Column(x, width, places))
+    for inside, gutter, lanes in zip(panels, gutters, used, strict=True):
+        lane_of = {number: x + width + GUTTER / 2 + LANE * at for at, number in enumerate(lanes)}
+        columns.append(_Column(x, width, inside, lane_of))
         x += width + gutter
     return columns
+
+
+def _split_section(section: PictureSection) -> Iterator[PictureSection]:
+    """Yield each block with those that rest on it as a section; what is true of all is with the first."""
+    begins = [at for at, block in enumerate(section.blocks) if not at or not block.depth]
+    for begin, end in pairwise((*begins, len(section.blocks))):
+        note = () if begin else section.note
+        yield msgspec.structs.replace(section, blocks=section.blocks[begin:end], note=note)
 
 
 def _css_class(kind: str, look: Look, load: int) -> str:
@@ -219,8 +261,8 @@ class _Canvas(list[Shape]):
             self.write(1, y, picture.summary, room)
         return y + 14
 
-    def panel(self, panel: Panel, x: float, y: float, width: float, height: float, split: bool) -> float:
-        """Add a panel, at least ``height`` high; return its height. With ``split`` its drives stand to the right."""
+    def panel(self, panel: Panel, x: float, y: float, width: float) -> float:
+        """Add a panel; return its height. Where it has room its blocks stand in several columns."""
         begin = len(self)
         room = width - 2 * PAD
         rest = room - self.write(x + PAD, y + 20, panel.title, room, "strong", 15) - 8
@@ -234,19 +276,33 @@ class _Canvas(list[Shape]):
                 self.chip(chip, left, top, share * (room - _GAP))
                 left += share * (room - _GAP) + _GAP
             top += CHIP_HEIGHT + _GAP
-        drives = [section for section in panel.sections if section.name == "drives"]
-        others = [section for section in panel.sections if section.name != "drives"]
-        halves = [others, drives] if split and others and drives else [panel.sections]
-        room = (room - _GAP * (len(halves) - 1)) / len(halves)
         bottom = top
+        halves = self._share_blocks(panel, room)
+        room = (room - _GAP * (len(halves) - 1)) / len(halves)
         for at, sections in enumerate(halves):
             left, start = x + PAD + (room + _GAP) * at, len(self)
             bottom = max(bottom, self.sections(sections, panel.place, left, top, room))
             self[start:start] = self.wires(left + 5, top - _GAP, x + PAD + 5) if panel.chips else []
             self.hooks.clear()
-        height = max(bottom + PAD - y, height)
+        height = bottom + PAD - y
         self.insert(begin, Box(x, y, width, height, "panel", f"{panel.place}|", 6))
         return height
+
+    def _share_blocks(self, panel: Panel, room: float) -> list[list[PictureSection]]:
+        """Return the blocks of a panel, each with all that rests on it, in columns of like height. Those that a line
+        leaves are in the last column, at whose right the lines run."""
+        left = {end.block for crossing in self.picture.crossings for end in crossing.ends if end.place == panel.place}
+        units = [unit for section in panel.sections for unit in _split_section(section)]
+        units.sort(key=lambda unit: not left.isdisjoint(block.key for block in unit.blocks))
+        apart = sum(left.isdisjoint(block.key for block in unit.blocks) for unit in units)
+        for count in range(min(int((room + _GAP) // _LEAST_BLOCK), len(units)), 1, -1):
+            width = (room - _GAP * (count - 1)) / count
+            heights = [_Canvas(self.picture).sections([unit], panel.place, 0, 0, width) for unit in units]
+            columns = _columns_from(heights, apart, count)
+            tall = [sum(heights[at] for at in column) for column in columns]
+            if len(columns) == count and max(tall) - min(tall) <= MOST_EMPTY:
+                return [[units[at] for at in column] for column in columns]
+        return [[*panel.sections]]
 
     def chip(self, chip: Chip, x: float, y: float, width: float) -> None:
         room = width - 2 * INSET
@@ -259,9 +315,13 @@ class _Canvas(list[Shape]):
     def sections(self, sections: Iterable[PictureSection], place: Place, x: float, y: float, width: float) -> float:
         """Add sections below each other, with the wires of what is stacked."""
         x, width = x + SPINE, width - SPINE
+        title = ""
         for section in sections:
-            y += 26
-            self.write(x, y - 7, section.title, width, "heading")
+            if section.title != title:
+                title, y = section.title, y + 26
+                self.write(x, y - 7, title, width, "heading")
+            else:
+                y += _GAP
             y = self.flow(x, y, " · ".join(section.note).split(" "), width, "quiet", between=" ", up=7)
             parents: dict[int, tuple[float, float]] = {}
             for block in section.blocks:
@@ -335,7 +395,7 @@ class _Canvas(list[Shape]):
 
     def crossings(self, picture: HostPicture, columns: Sequence[_Column], y: float) -> float:
         frames = {shape.key: shape for shape in self if isinstance(shape, Box)}
-        column_of = {panel.place: columns[at % len(columns)] for at, panel in enumerate(picture.panels)}
+        column_of = {panel.place: column for column in columns for panel in column.panels}
         for number, crossing in enumerate(picture.crossings):
             # Each line leaves its block, or the panel itself, at the right side near the top.
             ends: list[tuple[float, Mark]] = []

@@ -17,7 +17,7 @@ from advisor.report.format import format_minute
 from advisor.report.html import Raw, html_environment, render_page
 from advisor.report.picture.content import host_picture
 from advisor.report.picture.described import describe_blocks, describe_picture
-from advisor.report.picture.drawing import Sheet, draw_sheet, panels_side_by_side, write_legend
+from advisor.report.picture.drawing import Sheet, draw_sheet, write_legend
 from advisor.report.picture.records import HostPicture
 from advisor.report.picture.scene import by_key
 from advisor.report.scan_summary import NEED, devices_text, host_roles, provenance_text, whose_commands
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 PHONE_WIDTH = 328.0
 """A phone of 360 pixels less its margins."""
 
-PAPER_COLUMNS = 2
-MOST_COLUMNS = 4
-_PANEL = 326.0
-_NARROW_PANEL = 294.0
+PAPER_WIDTH = 668.0
+SCREEN_WIDTH = 1184.0
 _MAX_LINES = 40
 _MAX_FACTS = 3
+SHEETS = (Sheet("narrow", PHONE_WIDTH), Sheet("medium", PAPER_WIDTH), Sheet("wide", SCREEN_WIDTH))
+"""A drawing for a phone, one for paper, and one for a screen."""
 _VARIABLE = lazy_regex(r"var\((--\w+)\)")
 
 
@@ -46,7 +46,7 @@ def picture_svg(
 ) -> str:
     """The host as one SVG file: with its name, the titles of the findings, and what the lines mean."""
     picture = host_picture(facts, findings, services, ceiling)
-    sheet = _wide_sheet(picture, "host-picture", whole=True)
+    sheet = Sheet("host-picture", SCREEN_WIDTH if len(picture.panels) > 2 else PAPER_WIDTH, whole=True)
     made = html_environment()
     drawn = made.get_template("host.svg.j2").module.drawn  # type: ignore[attr-defined]
     style = Raw(_own_style(made))
@@ -78,7 +78,7 @@ def picture_page(
         picture=picture,
         title=_page_title(picture),
         description=describe_picture(picture),
-        drawings=[draw_sheet(picture, sheet) for sheet in list_sheets(picture)],
+        drawings=[draw_sheet(picture, sheet) for sheet in SHEETS],
         provenance=provenance_text(provenance) if provenance else "",
         whose=_whose_host(provenance) if provenance else None,
         facts_table=list(_facts_table(facts)),
@@ -111,19 +111,6 @@ def _whose_host(provenance: Provenance) -> tuple[str, str] | None:
 def _page_title(picture: HostPicture) -> str:
     # A host without a name is called just that: "host of unknown name".
     return f"The {'' if picture.title.startswith('host ') else 'host '}{picture.title}, drawn by its NUMA nodes"
-
-
-def list_sheets(picture: HostPicture) -> Iterator[Sheet]:
-    """A drawing for a phone, one for paper, and one for a screen where that is another."""
-    yield Sheet("narrow", 1, PHONE_WIDTH, PHONE_WIDTH)
-    yield Sheet("medium", PAPER_COLUMNS, _PANEL)
-    if len(picture.panels) > PAPER_COLUMNS:
-        yield _wide_sheet(picture, "wide", whole=False)
-
-
-def _wide_sheet(picture: HostPicture, name: str, *, whole: bool) -> Sheet:
-    columns = max(panels_side_by_side(picture.panels, MOST_COLUMNS), PAPER_COLUMNS)
-    return Sheet(name, columns, _PANEL if columns < MOST_COLUMNS else _NARROW_PANEL, whole=whole)
 
 
 def _own_style(made: Environment) -> str:

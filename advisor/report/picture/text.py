@@ -11,7 +11,7 @@ from advisor.report.format import clean
 from advisor.report.layout import Piece, Span, Style, columns, padded, paint_text, width_of, wrap_pieces
 from advisor.report.picture.content import host_picture
 from advisor.report.picture.described import crossing_line
-from advisor.report.picture.drawing import panels_side_by_side
+from advisor.report.picture.drawing import share_out
 from advisor.report.picture.records import HostPicture, Panel, PictureBlock
 from advisor.report.severities import SEVERITY_STYLE, severity_span
 from advisor.report.svg import cut_text, flow_pieces
@@ -64,8 +64,9 @@ class _Page:
             yield from self._paragraph(" ".join(words.pieces), "dim")
         yield ""
         yield from self._paragraph(picture.summary, "bold")
+        size = len(f"  [{len(picture.notes)}] ")
         for note in picture.notes:
-            first = (f"  [{note.number}] ", padded(severity_span(note.severity), 9))
+            first = (padded(f"  [{note.number}]", size), padded(severity_span(note.severity), 9))
             yield from self._paragraph(note.title, "", first, width_of(first))
 
     def _paragraph(self, text: str, style: Style, first: Sequence[Piece] = (), indent: int = 0) -> list[str]:
@@ -83,20 +84,17 @@ class _Page:
         return columns(self._plain(text))
 
     def _panels(self, panels: Sequence[Panel]) -> Iterator[str]:
-        count = panels_side_by_side(panels, max(1, (self.width + _GAP) // (MIN_BOX + _GAP)))
+        count = max(1, min((self.width + _GAP) // (MIN_BOX + _GAP), len(panels)))
         width = min((self.width - _GAP * (count - 1)) // count, MAX_BOX)
-        for start in range(0, len(panels), count):
-            row = panels[start : start + count]
-            inside = [[*self._inside(panel, width - 4)] for panel in row]
-            height = max(map(len, inside))
-            boxes = [self._box(panel, lines, width, height) for panel, lines in zip(row, inside, strict=True)]
-            yield from map((" " * _GAP).join, zip_longest(*boxes, fillvalue=""))
+        boxes = [[*self._box(panel, width)] for panel in panels]
+        columns = [[line for at in column for line in boxes[at]] for column in share_out([*map(len, boxes)], count)]
+        yield from map((" " * _GAP).join, zip_longest(*columns, fillvalue=" " * width))
 
-    def _box(self, panel: Panel, lines: list[list[Span]], width: int, height: int) -> Iterator[str]:
+    def _box(self, panel: Panel, width: int) -> Iterator[str]:
         left, right, low, end, across, down = "++++-|" if self.is_plain else "┌┐└┘─│"
         head = f"{left}{across} {self._fitted(panel.title, width - 6)} "
         yield paint_text(f"{head}{across * (width - columns(head) - 1)}{right}", "bold", color=self.color)
-        for spans in [*lines, *([[]] * (height - len(lines)))]:
+        for spans in self._inside(panel, width - 4):
             used = sum(columns(span.text) for span in spans)
             text = "".join(paint_text(span.text, span.style, color=self.color) for span in spans)
             yield f"{down} {text}{' ' * (width - 4 - used)} {down}"
