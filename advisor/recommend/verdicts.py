@@ -33,7 +33,7 @@ from advisor.rules.remedy import SIGNS, PlanProfile, SetTunable
 from advisor.rules.rule import REGISTERED
 from advisor.rules.settings import Judged, find_misplaced, judge_value, machine_of
 from advisor.rules.workload import DeclaredWorkload
-from advisor.shell.quote import shell_quote
+from advisor.shell.quote import trial_command
 from advisor.tunables import parse_tunable
 from advisor.tunables.catalogue import namespace_of
 
@@ -111,7 +111,7 @@ def judge_texts(
     planned = _in_order(judge.plan(judged), facts)
     lines = [_noted(line, note) for line, note in zip(judge.check(planned), notes, strict=True)]
     words = tuple(dict.fromkeys(one.apply for one in lines if one.apply))
-    prove = f"advisor prove {' '.join(map(shell_quote, words))} --target DIR" if words else None
+    prove = trial_command(*words) if words else None
     alike = tuple(one for text in given for one in text.alike)
     return JudgedText(tuple(lines), sum(text.passed_over for text in given), alike, words, prove)
 

@@ -9,7 +9,7 @@ from typing import Any
 from advisor.planning.records import Plan, plan_document
 from advisor.recommend.fixes import Fix, LeftOut, ManualStep
 from advisor.report.layout import Page, Piece, Span, counted
-from advisor.report.plan import apply_command
+from advisor.report.plan import add_trial, apply_command
 from advisor.rules.remedy import is_alternative
 from advisor.shell.quote import shell_quote
 from advisor.transaction.journal import Record
@@ -103,13 +103,10 @@ def next_text(plan: Plan, record: Record | None, *, width: int, color: bool) -> 
     """What to type after the fix: verify, and prove that it helped."""
     page = Page(width, color=color)
     if record is not None:
-        words = " ".join(map(shell_quote, plan.words or plan.profiles))
-        given = "".join(f" --set {shell_quote(f'{name}={value}')}" for name, value in plan.settings)
         page.blank()
         page.add("To check that it stays:")
         page.command(f"advisor verify {record.id}")
-        page.add("To measure whether it helps, after a rollback:")
-        page.command(f"advisor prove {words}{given} --target DIR")
+        add_trial(page, plan, "After a rollback, to keep it only if a gain is measured:")
     return page.text
 
 

@@ -73,7 +73,7 @@ def judge_text(
         words = " ".join(map(shell_quote, found.apply))
         page.add("What is left to apply" + (":" if is_live else ", on the captured host:"))
         page.command(f"advisor apply {words}")
-        page.add("To measure whether it helps:")
+        page.add("To keep it only if a gain is measured:")
         page.command(found.prove or "")
     return page.text
 

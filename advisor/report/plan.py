@@ -37,7 +37,7 @@ from advisor.report.terms import (
     unit_word,
     value_text,
 )
-from advisor.shell.quote import shell_quote
+from advisor.shell.quote import shell_quote, trial_command
 from advisor.shell.rollback_script import hand_command
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ _COUNTS: Mapping[SkipState, str] = {
 
 def plan_text(plan: Plan, *, width: int, color: bool, is_live: bool = True, is_asked: bool = False) -> str:
     """The whole plan for a person, in at most ``width`` columns; ends with what to type next, on this host or (not
-    ``is_live``) on the one that was captured, or why not. Where a question follows (``is_asked``) nothing is to be
-    typed but its answer."""
+    ``is_live``) on the one that was captured, or why not. Where a question follows (``is_asked``) the call that
+    asks it is not repeated."""
     page = Page(width, color=color)
     title = f"Plan of {listed(plan.profiles)}"
     fingerprint = f"fingerprint {plan.fingerprint[:FINGERPRINT_DIGITS]}"
@@ -92,9 +92,11 @@ def plan_text(plan: Plan, *, width: int, color: bool, is_live: bool = True, is_a
         page.add(Span("Cannot be applied:", "red"), " ", reason, hang=2)
     elif plan.is_empty:
         page.add("Nothing to do: everything is already set.")
-    elif not is_asked:
-        page.add("To apply it, as root:" if is_live else "To apply it, as root on the captured host:")
-        page.command(" ".join((apply_command(plan), *(f"--instead-of {one}" for one in plan.instead_of))))
+    else:
+        if not is_asked:
+            page.add("To apply it, as root:" if is_live else "To apply it, as root on the captured host:")
+            page.command(" ".join((apply_command(plan), *(f"--instead-of {one}" for one in plan.instead_of))))
+        add_trial(page, plan)
     return page.text
 
 
@@ -384,8 +386,19 @@ def cannot_apply_reason(plan: Plan) -> str | None:
     return "nothing of it fits this host" if plan.cannot_apply else None
 
 
+def _asked_words(plan: Plan) -> list[str]:
+    given = (word for name, value in plan.settings for word in ("--set", f"{name}={value}"))
+    return [*(plan.words or plan.profiles), *given]
+
+
 def apply_command(plan: Plan) -> str:
     """The command that asks for this plan again."""
-    given = (f"--set {shell_quote(f'{name}={value}')}" for name, value in plan.settings)
-    words = map(shell_quote, plan.words or plan.profiles)
-    return " ".join(("advisor apply", *words, *given, *(("--runtime-only",) if plan.runtime_only else ())))
+    words = [*_asked_words(plan), *(("--runtime-only",) if plan.runtime_only else ())]
+    return " ".join(("advisor apply", *map(shell_quote, words)))
+
+
+def add_trial(page: Page, plan: Plan, text: str = "To keep it only if a gain is measured:") -> None:
+    """Offer to measure the plan, and to keep it only if it helps; nothing if it needs a reboot, or sets no value."""
+    if any(one.takes_effect != "reboot" for one in plan.changes):
+        page.add(text)
+        page.command(trial_command(*_asked_words(plan)))

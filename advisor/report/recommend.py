@@ -9,6 +9,7 @@ from advisor.recommend.records import Recommendation, Standing
 from advisor.report.encode import encode_document
 from advisor.report.layout import Page, Piece, Span, Style, command_span, counted
 from advisor.rules.workload import DeclaredWorkload
+from advisor.shell.quote import trial_command
 
 SCHEMA = "advisor.recommendation/1"
 _HEADINGS = {"yes": "Fits", "perhaps": "May fit", "no": "Does not fit"}
@@ -102,6 +103,8 @@ def recommendation_text(
     if not everything and found:
         page.blank()
         page.add(Span("Each with its reasons, figures and sources: ", "dim"), command_span("advisor recommend --all"))
+    if any(one.command for one in found):
+        page.add(Span("To keep a profile only if a gain is measured: ", "dim"), command_span(trial_command()))
     return page.text
 
 

@@ -25,6 +25,7 @@ from advisor.rules.finding import Finding
 from advisor.rules.judged import Judged, count_judged
 from advisor.rules.numbering import NumberedFindings, number_findings
 from advisor.rules.queries import is_physical
+from advisor.shell.quote import trial_command
 
 MOST_FINDINGS = 12
 MOST_NODES = 3
@@ -293,6 +294,9 @@ def _footer(summary: ScanSummary, width: int) -> Iterator[Sequence[Span]]:
         # In a narrow window each command has a line of its own.
         yield from (details,) if width_of(details) <= width else (details[:2], details[3:])
         yield from (more,) if more else ()
+    if more:
+        head, call = Span("Keep what helps: ", QUIET), Span(trial_command(), COMMAND)
+        yield from ([head, call],) if width_of([head, call]) <= width else ([head], [call])
     yield from ([Span(line, QUIET)] for line in archive_lines(summary.provenance, width))
 
 

@@ -29,3 +29,8 @@ def shell_quote(text: str) -> str:
     if _SPECIAL.search(text):
         return '"' + re.sub(r'([\\"$`])', r"\\\1", text) + '"'
     return f"'{text}'"
+
+
+def trial_command(*words: str) -> str:
+    """Return the command that measures a profile or values, and keeps them only if they help."""
+    return f"advisor prove {' '.join(map(shell_quote, words or ('PROFILE',)))} --target DIR --keep-if-gain"

@@ -56,7 +56,7 @@ def test_more_than_a_finding_asks_for_is_applied_as_far_as_it_asks() -> None:
     found = judged("net.core.rmem_max = 134217728\n", open_host(snapshot=LAB))
     assert [one.verdict for one in found.lines] == ["helps"]
     assert found.apply == ("sysctl:net.core.rmem_max>=851968",)
-    assert found.prove == "advisor prove 'sysctl:net.core.rmem_max>=851968' --target DIR"
+    assert found.prove == "advisor prove 'sysctl:net.core.rmem_max>=851968' --target DIR --keep-if-gain"
 
 
 def test_a_later_file_overrides_it() -> None:
