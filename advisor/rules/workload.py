@@ -185,7 +185,8 @@ def _list_names(others: Mapping[str, DeclaredWorkload]) -> str:
 def _named_workload(name: str, others: Mapping[str, DeclaredWorkload]) -> DeclaredWorkload:
     known = WORKLOADS.get(name) or others.get(name)
     if known is None:
-        near = " or ".join(near_names(name, (*WORKLOADS, *others, "database"))).replace("database", _DATABASES)
+        like = others if "." in name else (*WORKLOADS, *others, "database")
+        near = " or ".join(near_names(name, like)).replace("database", _DATABASES)
         raise UsageError(
             f"--workload: no workload is named {name!r}", hint=f"did you mean {near}?" if near else _list_names(others)
         )

@@ -62,7 +62,7 @@ def parts_of(host: Host) -> Parts:
     assert isinstance(files, MemoryFiles)
     answers = commands._answers if isinstance(commands, RecordedCommands) else {}
     directories = frozenset(files._children)
-    return Parts(files._contents, files._links, directories, answers, files._unreadable, host.is_root)
+    return Parts(files._contents, files._links, directories, answers, files._unreadable, bool(host.is_root))
 
 
 def _articles() -> dict[str, Callable[[], Host]]:

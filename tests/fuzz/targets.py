@@ -358,6 +358,7 @@ def samples(name: str) -> tuple[bytes, ...]:
 # Parsers that tests reach by way of another function.
 SOUGHT: Final = {
     "parse_assignments": "read_link_owner",
+    "parse_commands": "next_boot",
     "parse_distances": "read_numa",
     "parse_os_release": "read_identity",
     "parse_report": "read_version",

@@ -236,7 +236,7 @@ def test_the_plan_has_the_reasons_of_the_library_and_the_command_that_asks_again
     assert swap.persist == f"/etc/sysctl.d/90-advisor-{plan.profiles[0]}.conf"
     command = "advisor apply sysctl:vm.swappiness=10 'sysctl:net.core.rmem_max>=8388608'"
     assert apply_command(plan) == command
-    assert plan_text(plan, width=100, color=False).endswith(f"  {command}\n")
+    assert f"\n  {command}\n" in plan_text(plan, width=100, color=False)
     assert plan_of(host, f"{SWAP}=10", "sysctl:net.core.rmem_max>=8388608").fingerprint == plan.fingerprint
 
 
