@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -63,7 +64,13 @@ _Cases.add_multi_constructor("!", _Cases.built)
 
 
 def read_cases(of: str, *builders: Any, **constants: Any) -> Any:
-    """The same as tables of tuples; the tag ``!NAME`` calls the builder of this name, ``*`` are its positions."""
-    named = {builder.__name__: builder for builder in builders} | constants
-    loader = type("Loader", (_Cases,), {"builders": named})
+    """The same as tables of tuples; the tag ``!NAME`` calls the builder of this name, ``*`` are its positions.
+
+    A module, or a module's ``globals()``, stands for all that it names.
+    """
+    named: dict[str, Any] = {}
+    for builder in builders:
+        named |= builder if isinstance(builder, dict) else {builder.__name__: builder}
+        named |= vars(builder) if isinstance(builder, ModuleType) else {}
+    loader = type("Loader", (_Cases,), {"builders": named | constants})
     return yaml.load(Path(of).with_suffix(".yaml").read_text("utf-8"), loader)

@@ -4,40 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.articles.iris_hosts import TEST_1, TEST_2, VOLUMES_1, VOLUMES_2, iris, volumes
-from tests.articles.table import (
-    Case,
-    found,
-    limited,
-    limited_account,
-    limited_host,
-    limited_what_if,
-    planned,
-    purchased,
-    recommended,
-    sized,
-)
+from tests.articles import iris_hosts, table
+from tests.articles.table import Case, limited, sized
 from tests.articles.volume_hosts import gp3, over_volumes
 from tests.cases import read_cases
 
-DATA = read_cases(
-    __file__,
-    Case,
-    found,
-    iris,
-    limited,
-    limited_account,
-    limited_host,
-    limited_what_if,
-    planned,
-    purchased,
-    recommended,
-    volumes,
-    TEST_1=TEST_1,
-    TEST_2=TEST_2,
-    VOLUMES_1=VOLUMES_1,
-    VOLUMES_2=VOLUMES_2,
-)
+DATA = read_cases(__file__, table, iris_hosts, globals())
 
 CASES: Final[tuple[Case, ...]] = (
     Case(

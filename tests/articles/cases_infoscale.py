@@ -4,43 +4,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.articles.infoscale_hosts import LOCAL, MIRRORED, SHARED, node
+from tests.articles import infoscale_hosts, table
+from tests.articles.infoscale_hosts import LOCAL, SHARED, node
 from tests.articles.infoscale_volumes import VOLUMES
-from tests.articles.table import Case, fact, found, limited, planned, reasons, recommended
+from tests.articles.table import Case, found, planned, recommended
 from tests.cases import read_cases
 
 _JUMBO, _BUFFERS, _MARKS = "jumbo-frames", "socket-buffers-8m", "llt-highwater-doubled"
-_GP2 = '[[volume]]\ndevice = "xvdb"\ntype = "gp2"\ngib = 5\n'
 
 _SINGLE = node(links=(), listed=LOCAL)
 _SHARED = node(listed=SHARED)
 _TCP = node("tcp", links=("eth1",))
 _UDP = node()
 _ZONES = node(far=True, lines=("set-bcasthb 0", "set-arp 0"))
-_BY_HAND = ("set-flow highwater:2000", "set-flow rporthiswater:2000")
 _DOUBLED = ("llt:highwater 1000 → 2000", "llt:rporthighwater 1000 → 2000")
 
 _SIZED = {f"net/core/{end}_{which}": "851968" for end in ("rmem", "wmem") for which in ("default", "max")}
 
-DATA = read_cases(
-    __file__,
-    Case,
-    fact,
-    found,
-    limited,
-    node,
-    planned,
-    reasons,
-    recommended,
-    LOCAL=LOCAL,
-    MIRRORED=MIRRORED,
-    _DOUBLED=_DOUBLED,
-    _SHARED=_SHARED,
-    _SINGLE=_SINGLE,
-    _TCP=_TCP,
-    _UDP=_UDP,
-    _ZONES=_ZONES,
-)
+DATA = read_cases(__file__, table, infoscale_hosts, globals())
 
 _CONFIGURATIONS: Final = DATA["_CONFIGURATIONS"]
 

@@ -4,32 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.articles.iris_hosts import ARTICLE, TEST_1, TEST_2, TEST_3, VOLUMES_1, VOLUMES_2, VOLUMES_3, iris
-from tests.articles.table import Case, found, limited, limited_account, planned, recommended, sized
+from tests.articles import iris_hosts, table
+from tests.articles.iris_hosts import iris
+from tests.articles.table import Case, found, limited, sized
 from tests.articles.volume_hosts import gp3, over_volumes
 from tests.cases import read_cases
 
-_DAEMONS: Final = "iris-write-daemons"
-_MIRROR: Final = "Failover^Primary"
-_CROSS_ZONE: Final = "iris,rtt=1.16ms,replication=sync"
-
-DATA = read_cases(
-    __file__,
-    Case,
-    found,
-    iris,
-    limited,
-    limited_account,
-    planned,
-    recommended,
-    ARTICLE=ARTICLE,
-    TEST_1=TEST_1,
-    TEST_2=TEST_2,
-    TEST_3=TEST_3,
-    VOLUMES_1=VOLUMES_1,
-    VOLUMES_2=VOLUMES_2,
-    VOLUMES_3=VOLUMES_3,
-)
+DATA = read_cases(__file__, table, iris_hosts, globals())
 
 _WRITE_DAEMONS: Final[tuple[Case, ...]] = DATA["_WRITE_DAEMONS"]
 _MEMORY: Final[tuple[Case, ...]] = (

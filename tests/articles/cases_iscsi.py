@@ -66,20 +66,7 @@ def _on_vlans(lower: str, *ports: str, plain: bool = False) -> Callable[[], Host
     return host
 
 
-DATA = read_cases(
-    __file__,
-    Case,
-    _here,
-    _mounted,
-    found,
-    limited,
-    openfiler_raid,
-    planned,
-    reasons,
-    recommended,
-    storage,
-    _ORDER=_ORDER,
-)
+DATA = read_cases(__file__, globals())
 
 _TRANSPORT: Final = (
     *(

@@ -14,8 +14,6 @@ from tests.cli.inside import call_inside
 from tests.proof.benches import series
 from tests.schemas import judge
 
-ROOT = Path(__file__).parents[2]
-
 
 def advisor(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return call_inside("size", *words, **environment)

@@ -36,15 +36,7 @@ def read(where: Path, mounts: str | None, own: str | None = "", files: dict[str,
     return read_container(host_of(make_tree(where, tree, {} if own is None else links)))
 
 
-DATA = read_cases(
-    __file__,
-    DEPLOYED=DEPLOYED,
-    DIRECTORY=DIRECTORY,
-    DOCKER_BTRFS=DOCKER_BTRFS,
-    OVERLAY=OVERLAY,
-    PODMAN_VFS=PODMAN_VFS,
-    SUBVOLUME=SUBVOLUME,
-)
+DATA = read_cases(__file__, globals())
 
 
 @pytest.mark.parametrize(("mounts", "own", "files", "state", "manager"), DATA["state"])

@@ -290,10 +290,7 @@ def test_no_cpuset_is_no_limit() -> None:
 
 X86 = DATA["X86"]
 S390 = DATA["S390"]
-POWER = "processor\t: 8\ncpu\t\t: POWER9, altivec supported\nclock\t\t: 3783.0MHz\n\nmodel\t\t: 9006-22P\n"
-IA64 = "processor  : 3\nvendor     : GenuineIntel\narch       : IA-64\nfamily     : Itanium 2\nmodel      : 1\n"
 ARM64 = "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
-ARM32 = "processor\t: 0\nBogoMIPS\t: 38.40\n\nprocessor\t: 1\n\nHardware\t: BCM2709\nProcessor\t: ARMv7 rev 5 (v7l)\n"
 
 
 @pytest.mark.parametrize(("text", "model", "processors"), DATA["cpuinfo_of_each_architecture"])

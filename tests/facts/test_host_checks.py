@@ -12,10 +12,6 @@ from advisor.host import tree_host
 from tests.cases import read_cases
 from tests.trees import make_tree
 
-AGENT = {"/usr/bin/google_set_multiqueue": "#!/bin/bash\n"}
-CONFIG = "/etc/default/instance_configs.cfg"
-
-
 DATA = read_cases(__file__)
 
 

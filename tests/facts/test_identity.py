@@ -14,7 +14,6 @@ from tests.cases import read_cases
 from tests.trees import host_of, make_command, make_tree
 
 DMI = "/sys/class/dmi/id"
-X86 = "flags\t\t: fpu cx8 lm sse\n"
 X86_GUEST = "flags\t\t: fpu cx8 lm sse hypervisor\n"
 OVERLAY_ROOT = "22 1 0:3 /x /proc rw - proc proc rw\n1 2 0:3 / / rw - overlay overlay rw\n"
 DISK_ROOT = "1 2 8:1 / / rw - ext4 /dev/sda1 rw\n3 1 0:9 / /m rw - overlay overlay rw\n"

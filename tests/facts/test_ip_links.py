@@ -134,7 +134,6 @@ def test_without_details_a_card_and_a_bridge_look_alike() -> None:
 # --- /proc/net ------------------------------------------------------------------------------------------------------
 
 ROUTE = DATA["ROUTE"]
-ZEROS = "0" * 32
 ROUTE6 = DATA["ROUTE6"]
 
 

@@ -16,7 +16,6 @@ from tests.trees import make_tree
 
 PCI = "/sys/bus/pci/devices"
 DEBUG = "/sys/kernel/debug/irq/irqs"
-NEW = (6, 1)
 
 
 class CountedFiles(MemoryFiles):

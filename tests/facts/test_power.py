@@ -14,7 +14,6 @@ from tests.cases import read_cases
 from tests.trees import host_of, make_tree
 
 CPUS = "/sys/devices/system/cpu"
-CLOCKS = "/sys/devices/system/clocksource/clocksource0"
 DATA = read_cases(__file__, IdleState, Power, Throttling)
 
 SERVER = DATA["SERVER"]

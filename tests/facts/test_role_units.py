@@ -8,7 +8,6 @@ from advisor.facts.roles import ROLES
 from tests.cases import read_cases
 from tests.serving_hosts import UNITS
 
-FSID = "5f3c2a1e-8d6b-4c1f-9a7e-0123456789ab"
 DATA = read_cases(__file__)
 
 SHOWS = {

@@ -117,8 +117,6 @@ def test_both_spellings_of_a_key_are_one(written: str) -> None:
 ETC, RUN, USR, LIB = ("/etc/sysctl.d/", "/run/sysctl.d/", "/usr/lib/sysctl.d/", "/lib/sysctl.d/")
 ARP, ALL = "net.ipv4.conf.*.rp_filter", "net.ipv4.conf.all.rp_filter"
 CONF = {"/etc/sysctl.conf": "vm.swappiness=7"}
-LAST = {f"{ETC}zz.conf": "vm.swappiness=1"}
-LINK = {f"{ETC}99-sysctl.conf": "../sysctl.conf"}
 
 
 def swap(**places: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ import pytest
 
 from advisor.fleet.compare.summary import CaptureSource
 from advisor.fleet.limits import gather_ceilings
-from advisor.limits.cluster import Cluster, cluster_of
+from advisor.limits.cluster import cluster_of
 from advisor.limits.declared import Declared, DeclaredVolume, parse_declared
 from advisor.limits.host_records import HostCeiling
 from advisor.limits.storage_use import Front, RemoteFilesystem
@@ -26,8 +26,6 @@ from tests.schemas import judge
 
 DATA = read_cases(__file__)
 
-ROOT = Path(__file__).parents[2]
-
 
 def client(gigabits: int | None = 100) -> HostCeiling:
     wire = link("ib0", kind="infiniband", speed=gigabits and gigabits * 1000)
@@ -35,10 +33,6 @@ def client(gigabits: int | None = 100) -> HostCeiling:
         facts(links=[wire]),
         front=Front("client", "beegfs /mnt", remote=(RemoteFilesystem("/mnt", "beegfs", ("ib0",)),)),
     )
-
-
-def both(cluster: Cluster) -> tuple[float | None, float | None]:
-    return cluster.cluster.read_mb_s, cluster.cluster.write_mb_s
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,6 @@ from advisor.rules.finding import Finding
 from tests.fleet.test_first_use import run
 from tests.waiting import until
 
-CAPTURE = Path(__file__).parents[1] / "fixtures/storage-host-root.tar.gz"
-
 
 def made_up(count: int) -> FleetScan:
     """Every host has the same advice; of fifty one has no answer, and one host alone has a warning."""

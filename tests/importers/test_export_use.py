@@ -26,7 +26,6 @@ from tests.cases import read_cases
 from tests.trees import make_tree
 
 ROOT = Path(__file__).parents[2]
-BIN = Path(sys.executable).parent
 RELOAD = (RunCommand(("udevadm", "control", "--reload")),)
 DISK = 'ACTION=="add|change", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", ENV{ID_SERIAL}=="S1"'
 LINK = 'ACTION=="add", SUBSYSTEM=="net", ATTR{address}=="52:54:00:00:00:01", DRIVERS=="virtio_net"'

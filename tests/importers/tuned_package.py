@@ -33,7 +33,6 @@ NAMES = (
     *("realtime-virtual-host", "sap-hana", "sap-netweaver", "server-powersave", "spectrumscale-ece"),
     *("spindown-disk", "throughput-performance", "virtual-guest", "virtual-host"),
 )
-SINCE = ("balanced-battery", "sap-hana-kvm-guest")
 """Those that TuneD 2.28 has besides."""
 
 

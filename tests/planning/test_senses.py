@@ -12,8 +12,6 @@ from tests.cases import cases
 
 CASES = cases(__file__)
 
-PAPER = "4096 87380 8388608"
-
 
 @pytest.mark.parametrize(
     ("live", "wanted", "sense", "combined"), [*CASES["combine"], ("9" * 5000, "10", "at-least", "10")]

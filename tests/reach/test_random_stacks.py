@@ -32,11 +32,6 @@ def has_kind(spaces: Spaces, kind: str, words: str) -> bool:
     return True
 
 
-def both(spaces: Spaces, line: str, here: str, there: str) -> None:
-    spaces.run("here", line.format(here, here))
-    spaces.run("there", line.format(there, there))
-
-
 class Stack:
     """Links in the space ``here`` over one or two wires to ``there``, with all that may answer beyond them."""
 

@@ -11,18 +11,13 @@ from advisor.facts.numa import Node
 from advisor.facts.sysctl import SysctlOrigin
 from advisor.facts.writers.record import Write
 from tests.cases import read_cases
+from tests.rules import build
 from tests.rules.build import (
-    FLOW,
     LARGE_BUFFERS,
-    SYSCTL,
     Table,
-    array,
-    bond,
     disk,
     disks,
     facts,
-    filesystem,
-    identity,
     irqs,
     joined,
     link,
@@ -30,14 +25,11 @@ from tests.rules.build import (
     llt_link,
     llttab,
     numa,
-    on_cloud,
     origin,
     pcie,
     replaced,
     virtual,
 )
-
-QUOTED = '"4096 87380 8388608"'
 
 
 def buffers(**changed: str) -> Mapping[str, str]:
@@ -100,44 +92,7 @@ SLEEPY = pcie(2.5, 8, speed_max_gts=8.0)
 IN_CHIPSET = link("eno1", speed_mbps=10_000, pcie=pcie(2.5, 1, speed_max_gts=8.0, bandwidth_mbps=2_000))
 SLOT_OF_63 = pcie(8.0, 8, width_max=16, bandwidth_mbps=63_000)
 
-DATA = read_cases(
-    __file__,
-    Counters,
-    array,
-    bond,
-    buffers,
-    by,
-    disk,
-    disks,
-    far_irqs,
-    filesystem,
-    identity,
-    link,
-    llt,
-    llt_link,
-    llttab,
-    memory_of,
-    numa,
-    on_cloud,
-    on_node,
-    one_cpu,
-    origin,
-    over_udp,
-    pcie,
-    replaced,
-    unread_at_boot,
-    virtual,
-    voided,
-    write,
-    EBS=EBS,
-    FLOW=FLOW,
-    IN_CHIPSET=IN_CHIPSET,
-    NARROW=NARROW,
-    SLEEPY=SLEEPY,
-    SLOT_OF_63=SLOT_OF_63,
-    SYSCTL=SYSCTL,
-    VXLAN=VXLAN,
-)
+DATA = read_cases(__file__, Counters, build, globals())
 
 CASES: Table = joined(
     DATA["CASES"],

@@ -11,7 +11,7 @@ import msgspec
 from advisor.facts.beegfs import StripePattern
 from advisor.facts.beegfs_text import EntryInfo
 from advisor.facts.host_facts import Facts
-from tests.beegfs_client import TUNED, client
+from tests import beegfs_client
 from tests.beegfs_server import server
 from tests.cases import read_cases
 from tests.rules.build import replaced
@@ -102,21 +102,6 @@ def with_buffer(size: str) -> Facts:
 
 
 # Rule, declared workload, a host that needs it, a host that does not.
-DATA = read_cases(
-    __file__,
-    both_zones,
-    calm,
-    changed,
-    client,
-    process,
-    server,
-    small,
-    unbound,
-    with_buffer,
-    with_level,
-    with_pattern,
-    STOPPED_ONE=STOPPED_ONE,
-    TUNED=TUNED,
-)
+DATA = read_cases(__file__, beegfs_client, globals())
 
 ALL: tuple[tuple[str, str | None, Facts, Facts], ...] = DATA["ALL"]

@@ -182,50 +182,13 @@ def lacp(partner: str = "02:00:00:00:00:09", *aggregators: str) -> dict[str, Any
 
 
 DECLUSTERED = {"software": StorageSoftware(declustered_raid=True)}
-NO_ONE = "00:00:00:00:00:00"
 TIERS = (
     Node(0, "0-3", 64 * GIB, 1, (10, 20, 20)),
     Node(1, "4-7", 32 * GIB, 1, (20, 10, 20)),
     Node(2, "", 128 * GIB, 1, (20, 20, 10)),
 )
-BOTH = "nvme0c0n1 live optimized, nvme0c1n1 live optimized"
 WITH_512, WITH_4096 = ({"queue": {"logical_block_size": size}} for size in ("512", "4096"))
 
-DATA = read_cases(
-    __file__,
-    FcPort,
-    fabric,
-    timed,
-    Owners,
-    ZfsPool,
-    cached,
-    cassandra,
-    crypt,
-    disk,
-    fc,
-    filesystem,
-    filled,
-    handles,
-    head,
-    identity,
-    lacp,
-    link,
-    luns,
-    mapped,
-    memory,
-    modules,
-    nfs,
-    nodes,
-    numa,
-    osd,
-    over_tcp,
-    replaced,
-    sysctls,
-    thin,
-    stored,
-    trimming,
-    DECLUSTERED=DECLUSTERED,
-    TIERS=TIERS,
-)
+DATA = read_cases(__file__, Owners, ZfsPool, globals())
 
 CASES: Table = DATA["CASES"]

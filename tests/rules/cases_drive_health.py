@@ -23,9 +23,6 @@ def host(name: str, text: str, *arrays: Any, **parts: Any) -> dict[str, Any]:
     return {"disks": (drive(name, text, **parts),), "arrays": arrays}
 
 
-BELOW = smart.attribute(5, "Reallocated_Sector_Ct", "2040", value=5, thresh=36, when_failed="now")
-IN_THE_PAST = smart.attribute(3, "Spin_Up_Time", "9000", value=60, worst=20, thresh=24, when_failed="past")
-WORN_OUT = smart.attribute(233, "Media_Wearout_Indicator", "0", value=1, thresh=5, when_failed="now")
 MIRROR = array("md0", "sda1", "sdb1", level="raid1", disks=("sda", "sdb"))
 PARITY = array("md1", "sda1", level="raid6", disks=("sda",))
 STRIPE = array("md2", "sda1", level="raid0", disks=("sda",))
@@ -34,16 +31,7 @@ MADE_FOR_ARRAYS = smart.ata(**smart.error_recovery(70))
 
 UNKNOWN: dict[str, Any] = {"disks": (disk("sda"), disk("nvme0n1")), "arrays": (MIRROR,)}
 BARE = (UNKNOWN, host("sda", smart.ata()), host("nvme0n1", smart.nvme()), host("sdb", smart.scsi()))
-DATA = read_cases(
-    __file__,
-    host,
-    DESKTOP=DESKTOP,
-    MADE_FOR_ARRAYS=MADE_FOR_ARRAYS,
-    MIRROR=MIRROR,
-    PARITY=PARITY,
-    STRIPE=STRIPE,
-    UNKNOWN=UNKNOWN,
-)
+DATA = read_cases(__file__, globals())
 
 
 def behind(**parts: Any) -> dict[str, Any]:

@@ -6,26 +6,11 @@ from advisor.facts.counters import Counters
 from advisor.facts.cpu_sets import CpuSets
 from advisor.facts.numa import Node
 from tests.cases import read_cases
-from tests.rules.build import (
-    SYSCTL,
-    Table,
-    array,
-    disk,
-    facts,
-    joined,
-    link,
-    llt,
-    llt_link,
-    numa,
-    pcie,
-    replaced,
-    virtual,
-)
-from tests.rules.cases import EBS, buffers, far_irqs, memory_of, on_node, one_cpu, over_udp
+from tests.rules import build, cases
+from tests.rules.build import Table, facts, joined, link, numa, pcie, replaced
+from tests.rules.cases import EBS, far_irqs, one_cpu
 
 SMALL_MTU = {"links": (link("eth1", mtu=1500),)}
-NEED = 100 * (851_968 + 212_992)
-LOCAL_ONLY = ("fe80::1/64", "192.0.2.1/32", "nonsense")
 FAR = far_irqs()
 NEAR = tuple(replaced(irq, {"effective": "0"}) for irq in FAR["irqs"][:4])
 
@@ -40,28 +25,7 @@ def with_links(parts: dict[str, object], **changed: object) -> dict[str, object]
     return {**parts, "links": tuple(replaced(one, changed) for one in links)}  # type: ignore[type-var]
 
 
-DATA = read_cases(
-    __file__,
-    Counters,
-    array,
-    buffers,
-    disk,
-    link,
-    llt,
-    llt_link,
-    memory_of,
-    node,
-    numa,
-    on_node,
-    one_cpu,
-    over_udp,
-    pcie,
-    virtual,
-    with_links,
-    FAR=FAR,
-    SMALL_MTU=SMALL_MTU,
-    SYSCTL=SYSCTL,
-)
+DATA = read_cases(__file__, Counters, build, cases, globals())
 
 CASES: Table = joined(
     DATA["CASES"],

@@ -12,7 +12,8 @@ from advisor.facts.infoscale_configuration import InfoScaleSigns
 from advisor.facts.infoscale_text import LltHost, VxDisk
 from advisor.facts.llt import Llttab
 from tests.cases import read_cases
-from tests.rules.build import FLOW, Table, bond, facts, joined, link, llt, llt_link, on_cloud, replaced, virtual
+from tests.rules import build
+from tests.rules.build import FLOW, Table, facts, joined, link, llt, llt_link, on_cloud, replaced, virtual
 
 TIMERS = {"peertrouble": 200, "peertroublelo": 400, "peerinact": 1600, "rpeerinact": 700}
 TWO = (LltHost(0, "north"), LltHost(1, "south"))
@@ -46,21 +47,7 @@ SINGLE = {"infoscale": judged(InfoScale(None, {}, InfoScaleSigns(), disks=SHARED
 NEAR = table("10.0.1.2", "10.0.2.2")
 FAR = table("10.0.17.2", other=("set-bcasthb 0", "set-arp 0"))
 
-DATA = read_cases(
-    __file__,
-    bond,
-    cluster,
-    llt_link,
-    memory_of,
-    table,
-    AWS=AWS,
-    FAR=FAR,
-    MIRRORED=MIRRORED,
-    NEAR=NEAR,
-    SHARED=SHARED,
-    SINGLE=SINGLE,
-    TIMERS=TIMERS,
-)
+DATA = read_cases(__file__, build, globals())
 
 CASES: Table = joined(
     DATA["CASES"],

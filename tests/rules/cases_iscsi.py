@@ -11,7 +11,8 @@ from advisor.facts.links import Link
 from advisor.facts.path_load import PathLoad
 from advisor.facts.site_settings import SiteSetting
 from tests.cases import read_cases
-from tests.rules.build import Table, array, bond, disk, identity, joined, link, numa, replaced, virtual
+from tests.rules import build
+from tests.rules.build import Table, array, disk, identity, joined, link, replaced, virtual
 
 TARGET = "iqn.2004-04.com.example:disk1"
 
@@ -108,28 +109,7 @@ VLANS = (
 )
 NEAR = (disk("nvme0n1", numa_node=0),)
 
-DATA = read_cases(
-    __file__,
-    Iscsi,
-    bond,
-    carried,
-    exports,
-    identity,
-    node,
-    numa,
-    over,
-    path,
-    round_robin,
-    session,
-    set_in_file,
-    turns,
-    MAP=MAP,
-    MAPPED=MAPPED,
-    NEAR=NEAR,
-    OLD=OLD,
-    TWO=TWO,
-    VLANS=VLANS,
-)
+DATA = read_cases(__file__, build, globals())
 
 CASES: Table = joined(
     DATA["CASES"],

@@ -22,7 +22,6 @@ def clocks(driver: str, governor: str, preference: str | None = None, mode: str 
 
 METAL = {"host": identity(virtualization="none")}
 SLOW: dict[str, Any] = {"clock_source": "hpet", "clock_sources": ("tsc", "hpet", "acpi_pm")}
-DAY = 86_400
 
 UNKNOWN = {"cpu": replaced(facts().cpu, {"power": None, "frequency": None})}
 

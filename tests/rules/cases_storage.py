@@ -12,20 +12,17 @@ from advisor.facts.links import Channels, Link, Rings
 from advisor.facts.memory import HugePagePool
 from advisor.facts.site_settings import SiteSetting
 from tests.cases import read_cases
+from tests.rules import build
 from tests.rules.build import (
     GIB,
     LARGE_BUFFERS,
     Table,
     array,
-    bond,
     disk,
-    disks,
     facts,
     filesystem,
-    identity,
     joined,
     link,
-    on_cloud,
     pcie,
     replaced,
     virtual,
@@ -89,9 +86,6 @@ def below_a_switch(count: int, **parts: Any) -> Parts:
 BEHIND = counted(softnet_processed=1000, softnet_dropped=9)
 SQUEEZED = counted(softnet_processed=1000, softnet_squeezed=30)
 EIGHT_CORES = {"cpu": replaced(facts().cpu, {"threads": 8, "cores": 8})}
-DIRTY = {"dirty_pages": 990_000, "dirty_limit_pages": 1_000_000}
-ALWAYS = {"thp_enabled": "always", "thp_defrag": "always"}
-MANY_LARGE = "access=sequential,write=100%,block=1m"
 UDEV = SiteSetting("/etc/udev/rules.d/60-io.rules", 3, "queue/nr_requests", "4096", 'KERNEL=="nvme*n1"')
 ON_LINEAR = {
     "arrays": (
@@ -114,43 +108,8 @@ OF_ONE_MIB = disk(
 )
 ON_EBS = {"disks": (disk("nvme1n1", model="Amazon Elastic Block Store"),)}
 IRIS = (Iris("LIVE", "/usr/irissys", "2023.2", running=False, mirror="", cpf="", settings=None),)
-LACP = {"mode": "802.3ad", "xmit_hash_policy": "layer2"}
 
-DATA = read_cases(
-    __file__,
-    HugePagePool,
-    array,
-    below_a_switch,
-    bond,
-    counted,
-    disk,
-    disks,
-    filesystem,
-    identity,
-    link,
-    memory,
-    on_cloud,
-    parity,
-    queued,
-    replaced,
-    ringed,
-    spinning,
-    sysctl,
-    two_homes,
-    virtual,
-    with_queue,
-    BEHIND=BEHIND,
-    EIGHT_CORES=EIGHT_CORES,
-    IRIS=IRIS,
-    LVM_IN_TWO=LVM_IN_TWO,
-    mpath=mpath,
-    OF_ONE_MIB=OF_ONE_MIB,
-    OF_SECTOR_63=OF_SECTOR_63,
-    ON_EBS=ON_EBS,
-    ON_LINEAR=ON_LINEAR,
-    SQUEEZED=SQUEEZED,
-    UDEV=UDEV,
-)
+DATA = read_cases(__file__, HugePagePool, build, globals())
 
 CASES: Table = joined(
     DATA["CASES"],

@@ -123,9 +123,6 @@ def test_on_a_small_host_the_kernels_own_tcp_limits_are_small_too() -> None:
     assert "advice.maxima-lowered" not in {one.id for one in bad_advice(facts(sysctl_origin=lowered, memory=memory))}
 
 
-SWAPPINESS_ZERO = "vm.swappiness = 0\n"
-
-
 @pytest.mark.parametrize(("first", "second", "named"), DATA["a_line_that_loses_makes_no_rule_fire"])
 def test_a_line_that_loses_makes_no_rule_fire(first: str, second: str, named: list[str] | None, tmp_path: Path) -> None:
     tree = {**BASE, "/proc/sys/vm/swappiness": "10\n"}

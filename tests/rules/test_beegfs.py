@@ -21,14 +21,15 @@ from advisor.rules.beegfs_sizes import (
 )
 from advisor.rules.finding import Finding
 from advisor.rules.workload import parse_workload
-from tests.beegfs_server import CPUS, SOURCE_RULES, layout, server
+from tests import beegfs_server
+from tests.beegfs_server import CPUS, layout, server
 from tests.cases import read_cases
 from tests.each import for_each
+from tests.rules import cases_beegfs
 from tests.rules.build import nothing_known, replaced
 from tests.rules.cases_beegfs import (
     QUIET_ARP,
     STOPPED,
-    STOPPED_ONE,
     both_zones,
     calm,
     changed,
@@ -38,7 +39,6 @@ from tests.rules.cases_beegfs import (
     unbound,
     with_buffer,
     with_level,
-    with_pattern,
 )
 from tests.rules.selection import rules_of
 
@@ -95,28 +95,7 @@ def with_client(facts: Facts) -> Facts:
 
 
 # rule: hosts on which it fires, hosts on which it is silent; each with its workload where one is declared
-DATA = read_cases(
-    __file__,
-    both_zones,
-    calm,
-    changed,
-    everywhere,
-    one_node,
-    process,
-    replaced,
-    server,
-    small,
-    unbound,
-    with_disks,
-    with_pattern,
-    HALF=HALF,
-    IDLE=IDLE,
-    OVER_TWO_NODES=OVER_TWO_NODES,
-    SOURCE_RULES=SOURCE_RULES,
-    STOPPED=STOPPED,
-    STOPPED_ONE=STOPPED_ONE,
-    TUNED=TUNED,
-)
+DATA = read_cases(__file__, cases_beegfs, beegfs_server, globals())
 
 HOSTS: dict[str, tuple[list[Any], list[Any]]] = {
     **DATA["HOSTS"],
@@ -238,9 +217,6 @@ def test_one_link_and_one_drive_are_singular() -> None:
     detail = str(found(lone)["beegfs.uneven-zones"].evidence["detail"])
     assert "1 drive," in detail
     assert "0 drives," in detail
-
-
-NETAPP = {"rp_filter": 1, "arp_filter": 1, "arp_ignore": 2, "arp_announce": 2}
 
 
 @pytest.mark.parametrize(("arp", "rules", "words"), DATA["links_in_one_subnet"])

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cli.parser import build_program
 from advisor.errors import UsageError
 from advisor.facts.site_settings import SiteSetting, parse_fstab, read_site_settings
 from advisor.facts.systemd import Systemd, read_systemd
@@ -54,9 +53,6 @@ def test_a_finding_has_a_remedy_in_words_and_as_data(rule: Rule) -> None:
         assert one.fix is not None
         assert re.fullmatch(r"[^a-z ].*\.", one.fix, re.DOTALL), one.fix
         assert not re.search(r"  |\bNone\b|\.\.", one.fix + "".join(one.commands)), one
-
-
-program = cache(build_program)
 
 
 @every_rule

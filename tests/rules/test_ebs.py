@@ -23,7 +23,6 @@ INSTANCE = Iris(
     (IrisPlace("database", "APP", "/db/", "/db", "xfs", "nvme1n1", ("nvme1n1",)),),
 )
 STREAM = "read=100%,block=1m,access=sequential"
-RANDOM = "read=70%,block=8k,access=random"
 
 
 def volume(*members: str, **parts: Any) -> Any:

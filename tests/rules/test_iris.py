@@ -69,7 +69,6 @@ def stripe(kib: int) -> dict[str, Any]:
 
 
 COMMON = {"iris": given(), "memory": memory(), "sysctl": QUIET}
-FAR = "iris,rtt=1.16ms,replication=sync"
 DATA = read_cases(
     __file__, HugePagePool, disk, given, instance, memory, place, replaced, stripe, QUIET=QUIET, TOGETHER=TOGETHER
 )
