@@ -171,7 +171,7 @@ def prove_values(
     ``workloads`` replace what the profile claims. Changes the host and rolls it back.
     """
     need_root()
-    return proofs.prove_values(live_host(), asked, workloads, values, settings, means)
+    return proofs.prove_profile(live_host(), asked, values, settings, means, workloads=workloads, are_values=True)
 
 
 def write_reduced_profile(

@@ -7,23 +7,20 @@ order, so that a drift or a periodic load falls on all alike.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from advisor.errors import UsageError
 from advisor.host import Host
-from advisor.proof.covariates import read_gate
-from advisor.proof.fio import FioProcess, FioRunner, RunsCommand, read_version
-from advisor.proof.identity import read_identity
+from advisor.proof.fio import FioProcess, FioRunner
 from advisor.proof.interrupt import caught_signals
 from advisor.proof.measurer import lamps_of
+from advisor.proof.obstacles import Obstacles
 from advisor.proof.own_command import COMMAND_WORKLOAD, OwnCommand
 from advisor.proof.records import FioRun
-from advisor.proof.scratch import require_space
+from advisor.proof.schedule import Schedule
 from advisor.proof.series import Bench, Round, Series, summarise_series
-from advisor.proof.session import chosen_mode, lay_out_runs, layout_notes
-from advisor.proof.session_runner import Progress, ProgressEvent, SessionRunner, Settings, accept_busy, silent
+from advisor.proof.session import begin_record, chosen_mode, lay_out_runs
+from advisor.proof.session_runner import Progress, ProgressEvent, SessionRunner, Settings, Site, silent
 from advisor.proof.sizes import thread_counts
 from advisor.proof.target import MeasuredTarget, read_target
 from advisor.proof.workloads import command_pattern, get_workload
@@ -58,35 +55,16 @@ def bench(
     runner = runner or FioProcess()
     with caught_signals() as stop:
         target = target or read_target(host, settings.target)
-        version = "" if command is not None else read_version(runner, stop)
-        plan = lay_out_runs(chosen_mode(settings), patterns, settings, target, arms=1)
-        if plan.scratch_bytes:
-            require_space(target, plan.scratch_bytes, settings.keep)
-        gate = read_gate(host)
-        if isinstance(runner, RunsCommand):
-            # That it runs and holds its figures, and how long it takes.
-            seconds = runner.try_out(stop)
-            plan = lay_out_runs(chosen_mode(settings), patterns, settings, target, arms=1, run_seconds=seconds)
-        accept_busy(gate, plan, settings)
-        series = Series(
-            workloads=names,
-            schedule=plan,
-            seed=settings.seed if settings.seed is not None else secrets.randbits(32),
-            target=target.path,
-            file_system=target.file_system,
-            device=target.device,
-            fio_version=version,
-            started=datetime.now(UTC).isoformat(timespec="seconds"),
-            host=read_identity(host),
-            gate=gate,
-            forced=bool(gate.busy),
-            options=tuple(options),
-            command=command,
-            notes=tuple(layout_notes(host, target, plan)),
-        )
-        event = ProgressEvent("plan", 0, plan.pairs, plan.predicted_seconds, schedule=plan, workloads=len(names))
-        progress(event)
-        return _Rounds(host, target, settings, series, patterns, runner, stop, progress, summarise_series).run()
+        site = Site(host, target, settings, runner, stop, progress)
+
+        def lay_out(*, is_busy: bool, run_seconds: float | None = None) -> Schedule:
+            return lay_out_runs(chosen_mode(settings), patterns, settings, target, arms=1, run_seconds=run_seconds)
+
+        begun = begin_record(site, "", names, lay_out, runs_fio=command is None, found=Obstacles(), options=options)
+        series = Series(**begun, workloads=names, command=command)
+        plan = series.schedule
+        progress(ProgressEvent("plan", 0, plan.pairs, plan.predicted_seconds, schedule=plan, workloads=len(names)))
+        return _Rounds(site, series, patterns, summarise_series).run()
 
 
 def require_workloads(workloads: Sequence[str]) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ from advisor.proof.records import (
 )
 from advisor.proof.relevance import class_of, toggle_class
 from advisor.proof.schedule import MODES, Mode, Schedule, make_live_schedule
-from advisor.proof.session_runner import Conductor, Progress, ProgressEvent, Settings, silent
+from advisor.proof.session_runner import Conductor, Progress, ProgressEvent, Settings, Site, silent
 from advisor.proof.statistics import median
 from advisor.proof.switchback import (
     ASSUMED_TAU,
@@ -145,18 +145,14 @@ class LiveConductor(Conductor):
 
     def __init__(
         self,
-        host: Host,
+        site: Site,
         toggle: PlanToggle,
-        settings: Settings,
         session: Session,
-        process: CommandProcess,
-        stop: Stop,
-        progress: Progress,
         source: LiveSource,
         clock: LiveClock,
         limits: Sequence[Limit],
     ) -> None:
-        super().__init__(host, NOWHERE, toggle, settings, session, process, stop, progress, None)
+        super().__init__(site, toggle, session)
         self._toggle = toggle
         self._source = source
         self._clock = clock
@@ -548,18 +544,9 @@ def prove_live(
                 toggle = PlanToggle(running, [msgspec.structs.replace(arm, name="B")])
                 # Nothing is waited for after a switch: the start of a period is discarded instead.
                 toggle.settle_seconds = 0.0
-                return LiveConductor(
-                    host,
-                    toggle,
-                    msgspec.structs.replace(settings, keep_if_gain=False),
-                    session,
-                    process,
-                    stop,
-                    progress,
-                    source,
-                    clock,
-                    limits,
-                ).run()
+                chosen = msgspec.structs.replace(settings, keep_if_gain=False)
+                site = Site(host, NOWHERE, chosen, process, stop, progress)
+                return LiveConductor(site, toggle, session, source, clock, limits).run()
 
 
 def plan_periods(mode: Mode, settings: Settings, period: float) -> Schedule:

@@ -41,7 +41,7 @@ from advisor.proof.records import (
 )
 from advisor.proof.relevance import TOGGLE_CLASSES, class_of, find_unseen, require_visible, toggle_class
 from advisor.proof.session import conduct, open_session, self_test
-from advisor.proof.session_runner import Progress, Settings, silent
+from advisor.proof.session_runner import Progress, Settings, Site, silent
 from advisor.proof.target import MeasuredTarget, read_target
 from advisor.proof.workloads import command_pattern, get_workload
 from advisor.transaction.journal import Store
@@ -227,16 +227,18 @@ def prove_profile(
     *,
     workloads: Sequence[str] = (),
     store: Store | None = None,
+    are_values: bool = False,
 ) -> Proof:
-    """Measure a profile on this host and judge it; ``workloads`` replace the profile's own claims. Raises what
-    planning, `run_trial` and `prove` raise."""
+    """Measure a profile on this host and judge it, or with ``are_values`` which of its values have an effect;
+    ``workloads`` replace the profile's own claims. Raises what planning, `run_trial` and `prove` raise."""
     if isinstance(asked, str):
         asked = load_one([asked], only_trusted=True)
     claims = _claims_of(asked, workloads, means)
     with locked_store(host, store, means.say) as kept:
         facts = scan(host)
         arm = plan_arm(host, asked, values, facts, kept)
-        return measure_arms(host, [_placed(arm, settings, facts, means)], facts, claims, settings, means, kept)
+        arm = arm if are_values else _placed(arm, settings, facts, means)
+        return measure_arms(host, [arm], facts, claims, settings, means, kept, are_values=are_values)
 
 
 def prove_arms(
@@ -268,27 +270,6 @@ def prove_arms(
             planned.append(_placed(arm, settings, facts, means))
         union = _join_plans(host, planned, values, facts, kept)
         return measure_arms(host, planned, facts, names, settings, means, kept, union=union)
-
-
-def prove_values(
-    host: Host,
-    asked: RequestedProfile,
-    workloads: Sequence[str],
-    values: Mapping[str, str],
-    settings: Settings,
-    means: Means = NO_MEANS,
-    *,
-    store: Store | None = None,
-) -> Proof:
-    """Measure which of a profile's values have an effect: combinations of them in randomised blocks.
-
-    ``workloads`` replace the profile's claims. Raises as `prove_arms`.
-    """
-    claims = _claims_of(asked, workloads, means)
-    with locked_store(host, store, means.say) as kept:
-        facts = scan(host)
-        arm = plan_arm(host, asked, values, facts, kept)
-        return measure_arms(host, [arm], facts, claims, settings, means, kept, are_values=True)
 
 
 def arms_of_words(names: Sequence[str]) -> tuple[str, ...]:
@@ -441,14 +422,12 @@ def measure_arms(
     for one in arms:
         notes += _arm_notes(one)
     with caught_signals() as stop:
+        chosen = msgspec.structs.replace(settings, keep_if_gain=False)
+        site = Site(host, ground.target, chosen, ground.runner, stop, means.progress)
         session = open_session(
-            host,
+            site,
             subject,
             ArmsSwitching(arms),
-            settings,
-            ground.target,
-            ground.runner,
-            stop,
             can_reconnect=hook is not None,
             notes=dict.fromkeys((*notes, *hidden)),
             options=means.options,
@@ -460,8 +439,7 @@ def measure_arms(
         )
         with run_trial(host, plan, store) as running:
             toggle = PlanToggle(running, arms, ablation, paths)
-            chosen = msgspec.structs.replace(settings, keep_if_gain=False)
-            return conduct(host, ground.target, toggle, chosen, session, ground.runner, stop, means.progress, hook)
+            return conduct(site, toggle, session, hook)
 
 
 def _settings_of(plan: Plan) -> tuple[ArmSetting, ...]:

@@ -7,11 +7,11 @@ applied (or B, where a gain is to be kept), the scratch file gone and the result
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
@@ -24,7 +24,7 @@ from advisor.proof.blocks import smallest_blocks
 from advisor.proof.covariates import memory_bytes, read_gate
 from advisor.proof.fio import FioProcess, FioRunner, RunsCommand, read_version
 from advisor.proof.identity import read_identity
-from advisor.proof.interrupt import Stop, caught_signals
+from advisor.proof.interrupt import caught_signals
 from advisor.proof.obstacles import CheckedError, Obstacles, ProofCheck
 from advisor.proof.own_command import COMMAND_WORKLOAD, OwnCommand
 from advisor.proof.records import (
@@ -44,7 +44,7 @@ from advisor.proof.records import (
 )
 from advisor.proof.schedule import MODES, Mode, Schedule
 from advisor.proof.scratch import left_behind, require_space
-from advisor.proof.session_runner import Conductor, Progress, ProgressEvent, Settings, accept_busy, silent
+from advisor.proof.session_runner import Conductor, Progress, ProgressEvent, Settings, Site, accept_busy, silent
 from advisor.proof.target import MeasuredTarget, read_target
 from advisor.proof.workloads import Pattern, get_measured
 
@@ -223,51 +223,29 @@ def prove(
     runner = runner or FioProcess()
     with caught_signals() as stop:
         target = target or read_target(host, settings.target)
+        site = Site(host, target, settings, runner, stop, progress)
+        can_reconnect = reconnect is not None
         session = open_session(
-            host,
-            subject,
-            toggle,
-            settings,
-            target,
-            runner,
-            stop,
-            can_reconnect=reconnect is not None,
-            notes=notes,
-            values=values,
-            options=options,
+            site, subject, toggle, can_reconnect=can_reconnect, notes=notes, values=values, options=options
         )
-        return conduct(host, target, toggle, settings, session, runner, stop, progress, reconnect)
+        return conduct(site, toggle, session, reconnect)
 
 
-def conduct(
-    host: Host,
-    target: MeasuredTarget,
-    toggle: Toggle,
-    settings: Settings,
-    session: Session,
-    runner: FioRunner,
-    stop: Stop,
-    progress: Progress,
-    reconnect: Reconnect | None,
-) -> Proof:
+def conduct(site: Site, toggle: Toggle, session: Session, reconnect: Reconnect | None) -> Proof:
     """Measure a session that was opened, and judge it."""
     plan = session.schedule
     event = ProgressEvent("plan", 0, plan.pairs, plan.predicted_seconds, schedule=plan)
     if not session.is_paired:
         claims = len(session.subject.claims)
         event = replace(event, workloads=claims, are_combined=session.ablation is not None)
-    progress(event)
-    return Conductor(host, target, toggle, settings, session, runner, stop, progress, reconnect).run()
+    site.progress(event)
+    return Conductor(site, toggle, session, reconnect).run()
 
 
 def open_session(
-    host: Host,
+    site: Site,
     subject: ProofSubject,
     toggle: Switching,
-    settings: Settings,
-    target: MeasuredTarget,
-    runner: FioRunner,
-    stop: Stop,
     *,
     can_reconnect: bool = False,
     notes: Iterable[str] = (),
@@ -283,18 +261,61 @@ def open_session(
     ``obstacles`` holds what was found already. Raises all obstacles at once, and CheckedError where only a check was
     asked for.
     """
+    settings = site.settings
     most = MAX_CLAIMS if arms == PAIRED else len(subject.claims)
     subject = resolve_subject(subject, MODES[settings.mode], most=most)
     found = obstacles or Obstacles()
     with found.noted():
-        require_measurable(subject, toggle, target, settings, can_reconnect=can_reconnect or reconnects_itself(subject))
+        require_measurable(
+            subject, toggle, site.target, settings, can_reconnect=can_reconnect or reconnects_itself(subject)
+        )
+    lay_out = partial(_make_schedule, subject, toggle, settings, site.target, arms=arms, ablation=ablation)
+    begun = begin_record(
+        site,
+        subject.profile,
+        measured_workloads(subject),
+        lay_out,
+        runs_fio=subject.command is None,
+        found=found,
+        notes=notes,
+        options=options,
+    )
+    return Session(
+        **begun,
+        subject=subject,
+        toggle_class=toggle.toggle_class,
+        self_test=settings.self_test,
+        attempts=settings.attempts,
+        peer_address=site.target.peer_address,
+        judged_by="pair",
+        values=None if values is None else tuple(values),
+        arms=arms,
+        arm_values=dict(arm_values),
+        ablation=ablation,
+    )
+
+
+def begin_record(
+    site: Site,
+    profile: str,
+    workloads: tuple[str, ...],
+    lay_out: Callable[..., Schedule],
+    *,
+    runs_fio: bool,
+    found: Obstacles,
+    notes: Iterable[str] = (),
+    options: Iterable[str] = (),
+) -> dict[str, Any]:
+    """The fields that the records of all kinds begin with, by their names, when nothing stands in the way.
+
+    ``lay_out`` takes whether the host is busy, and the seconds that a run of a command took. Raises as `open_session`.
+    """
+    host, target, settings, runner, stop, _ = site
     version = ""
     with found.noted():
-        version = "" if subject.command else read_version(runner, stop)
+        version = read_version(runner, stop) if runs_fio else ""
     gate = read_gate(host)
-    lay_out = partial(
-        _make_schedule, subject, toggle, settings, target, is_busy=bool(gate.busy), arms=arms, ablation=ablation
-    )
+    lay_out = partial(lay_out, is_busy=bool(gate.busy))
     with found.noted():
         plan = lay_out()
         if plan.scratch_bytes:
@@ -306,32 +327,22 @@ def open_session(
     found.require_none()
     more = (*layout_notes(host, target, plan), *notes)
     if settings.is_check:
-        raise CheckedError(ProofCheck(subject.profile, measured_workloads(subject), target.path, plan, gate, more))
+        raise CheckedError(ProofCheck(profile, workloads, target.path, plan, gate, more))
     accept_busy(gate, plan, settings)
-    return Session(
-        subject=subject,
-        schedule=plan,
-        toggle_class=toggle.toggle_class,
-        seed=settings.seed if settings.seed is not None else secrets.randbits(32),
-        target=target.path,
-        file_system=target.file_system,
-        device=target.device,
-        fio_version=version,
-        started=datetime.now(UTC).isoformat(timespec="seconds"),
-        gate=gate,
-        forced=bool(gate.busy),
-        host=read_identity(host),
-        self_test=settings.self_test,
-        attempts=settings.attempts,
-        notes=more,
-        peer_address=target.peer_address,
-        judged_by="pair",
-        options=tuple(options),
-        values=None if values is None else tuple(values),
-        arms=arms,
-        arm_values=dict(arm_values),
-        ablation=ablation,
-    )
+    return {
+        "schedule": plan,
+        "seed": settings.seed if settings.seed is not None else secrets.randbits(32),
+        "target": target.path,
+        "file_system": target.file_system,
+        "device": target.device,
+        "fio_version": version,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "gate": gate,
+        "forced": bool(gate.busy),
+        "host": read_identity(host),
+        "notes": more,
+        "options": tuple(options),
+    }
 
 
 def layout_notes(host: Host, target: MeasuredTarget, plan: Schedule) -> Iterable[str]:

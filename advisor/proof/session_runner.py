@@ -11,7 +11,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -106,6 +106,17 @@ def silent(_event: ProgressEvent) -> None:
     """Show nothing."""
 
 
+class Site(NamedTuple):
+    """Where and with what a session measures, how it is stopped, and where it shows its progress."""
+
+    host: Host
+    target: MeasuredTarget
+    settings: Settings
+    runner: fio.FioRunner
+    stop: Stop
+    progress: Progress = silent
+
+
 def accept_busy(gate: CalmGate, schedule: Schedule, settings: Settings) -> None:
     """Say what a busy host costs, and ask. Raises RefusedError where the answer is no."""
     if gate.busy and not settings.force:
@@ -140,26 +151,16 @@ class SessionRunner(Generic[Record, Result, Unit]):
     """The host as it was."""
 
     def __init__(
-        self,
-        host: Host,
-        target: MeasuredTarget,
-        settings: Settings,
-        record: Record,
-        workloads: Sequence[Pattern],
-        runner: fio.FioRunner,
-        stop: Stop,
-        progress: Progress,
-        conclude: Callable[[Record], Result],
+        self, site: Site, record: Record, workloads: Sequence[Pattern], conclude: Callable[[Record], Result]
     ) -> None:
+        host, target, settings, runner, self.stop, self.progress = site
         self.settings = settings
         self.schedule = record.schedule
-        self.stop = stop
-        self.progress = progress
         self.workloads = workloads
         self.runs_command = any(one.name == COMMAND_WORKLOAD for one in workloads)
         self.coin = random.Random(record.seed)
         places = place_targets(host, settings.places, self.workloads)
-        self.measurer = Measurer(host, target, record.schedule, settings.keep, runner, stop, record.notes, places)
+        self.measurer = Measurer(host, target, record.schedule, settings.keep, runner, self.stop, record.notes, places)
         self.pace = MeasurePace(record.schedule, self.workloads, settings.budget_seconds, self.measurer.began)
         self.unfinished: list[Any] = []
         """What is measured of the unit under way."""
@@ -355,26 +356,15 @@ class Conductor(SessionRunner[Session, Proof, Pair]):
 
     field = "pairs"
 
-    def __init__(
-        self,
-        host: Host,
-        target: MeasuredTarget,
-        toggle: Toggle,
-        settings: Settings,
-        session: Session,
-        runner: fio.FioRunner,
-        stop: Stop,
-        progress: Progress,
-        reconnect: Reconnect | None,
-    ) -> None:
+    def __init__(self, site: Site, toggle: Toggle, session: Session, reconnect: Reconnect | None = None) -> None:
         workloads = [session.subject.pattern_of(name) for name in measured_workloads(session.subject)]
         self.unit = "pair" if session.is_paired else "block"
         self.baseline = session.arms[0]
-        super().__init__(host, target, settings, session, workloads, runner, stop, progress, conclude_session)
+        super().__init__(site, session, workloads, conclude_session)
         place = "nothing was changed" if session.self_test else "the host is as before"
         self.aftermath = place if session.subject.command else f"{place}, the scratch file is gone"
         self.control = get_workload(session.subject.control) if session.subject.control else None
-        self.arms = Arms(toggle, reconnect, self.measurer, stop)
+        self.arms = Arms(toggle, reconnect, self.measurer, self.stop)
 
     def measure_all(self) -> None:
         # arm B is not placed before the host was found calm

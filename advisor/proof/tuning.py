@@ -33,7 +33,7 @@ from advisor.proof.covariates import read_gate
 from advisor.proof.identity import read_identity
 from advisor.proof.interrupt import Stop, StoppedError, caught_signals
 from advisor.proof.path import require_other_way_in
-from advisor.proof.profile import ArmPlan, Means, measure_arms
+from advisor.proof.profile import ArmPlan, Means, locked_store, measure_arms
 from advisor.proof.race import PRESENT, Block, drop_arms, find_winner, rank_arms
 from advisor.proof.records import Proof
 from advisor.proof.result_store import explain_not_stored, results_directory, store_result
@@ -63,8 +63,6 @@ from advisor.proof.tuning_records import (
     TuneSession,
 )
 from advisor.transaction.journal import Store
-from advisor.transaction.requests import refuse_while_one_waits
-from advisor.transaction.rollback import recover_unfinished
 
 MAX_CANDIDATES = 24
 MIN_BLOCKS = 10
@@ -203,12 +201,8 @@ def tune(
     ``resumed`` is a session that goes on, with the candidates of its record. Raises UsageError and RefusedError before
     anything is changed, StoppedError after a signal (the session can be resumed), NotRestoredError.
     """
-    kept = store or Store()
     began = time.monotonic()
-    with kept.hold_lock(), caught_signals() as stop:
-        refuse_while_one_waits(kept)
-        for record, _ in recover_unfinished(host, kept):
-            say(f"{record.id} had been interrupted and was rolled back")
+    with caught_signals() as stop, locked_store(host, store, say) as kept:
         facts = scan(host)
         arms, left = plan_offers(host, candidates.offers, facts, kept, load)
         if resumed is None:

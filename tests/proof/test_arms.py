@@ -22,7 +22,7 @@ from advisor.proof.profile import Means, arms_of_words, prove_arms
 from advisor.proof.records import NONE, Claim, FioRun, Pair, Proof, ProofSubject, Session, ToggleClass, resolve_subject
 from advisor.proof.schedule import MODES, make_schedule
 from advisor.proof.scratch import MIB
-from advisor.proof.session_runner import Conductor, InterruptedSessionError, Settings, silent
+from advisor.proof.session_runner import Conductor, InterruptedSessionError, Settings, Site
 from advisor.proof.target import read_target
 from advisor.proof.workloads import NULL_CONTROL, WORKLOADS, UnknownWorkloadError, expand_workloads, get_workload
 from advisor.report.proof import proof_text
@@ -157,7 +157,7 @@ def measured(fake_fio: FakeFio, host: Host, disk: Path, switch: FileSwitch, **ch
     session = msgspec.structs.replace(empty((WORKLOAD, OTHER)), target=str(disk))
     target = read_target(host, str(disk))
     with caught_signals() as stop:
-        return Conductor(host, target, switch, chosen, session, fake_fio.runner, stop, silent, None).run()
+        return Conductor(Site(host, target, chosen, fake_fio.runner, stop), switch, session).run()
 
 
 def test_arms_are_told_apart_and_the_host_is_as_before(fake_fio: FakeFio, host: Host, disk: Path) -> None:
@@ -355,10 +355,9 @@ def test_an_interrupted_session_keeps_what_was_measured(fake_fio: FakeFio, host:
             os.kill(os.getpid(), signal.SIGTERM)
 
     session = msgspec.structs.replace(empty(), target=str(disk))
+    target = read_target(host, str(disk))
     with caught_signals() as stop, pytest.raises(InterruptedSessionError) as stopped:
-        Conductor(
-            host, read_target(host, str(disk)), switch, settings(disk), session, fake_fio.runner, stop, progress, None
-        ).run()
+        Conductor(Site(host, target, settings(disk), fake_fio.runner, stop, progress), switch, session).run()
     assert stopped.value.result.verdict == "indicative"
     assert "the session was interrupted" in stopped.value.result.reasons
     assert switch.placed[-1] == NONE
