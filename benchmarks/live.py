@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from advisor.proof.covariates import Covariates
 from advisor.proof.live import NO_FIGURES, PERIOD_SECONDS, plan_periods
 from advisor.proof.own_command import LIVE_WORKLOAD, CommandMetric, OwnCommand
-from advisor.proof.records import Arm, FioRun, Pair, Proof, Session, Switchback, live_subject, resolve_subject
+from advisor.proof.records import Arm, FioRun, Pair, Proof, Session, Switchback, command_subject, resolve_subject
 from advisor.proof.schedule import MODES
 from advisor.proof.session_runner import Settings
 from advisor.proof.switchback import (
@@ -99,7 +99,11 @@ STEADY: Final = tuple(name for name in LOADS if not name.startswith("periodic"))
 """Under which power and harm are promised: a load that repeats needs periods of whole cycles, which the user gives."""
 EFFECTS: Final = (0.0, 0.05, -0.05, 0.10, -0.10, 0.20, -0.20)
 SUBJECT: Final = resolve_subject(
-    live_subject("simulated", OwnCommand((), (CommandMetric("wait", "command", "wait", "lower", "ms"),), "/"), 1),
+    command_subject(
+        "simulated",
+        OwnCommand((), (CommandMetric("wait", "command", "wait", "lower", "ms"),), "/"),
+        workload=LIVE_WORKLOAD,
+    ),
     MODES["default"],
 )
 

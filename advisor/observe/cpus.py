@@ -79,12 +79,9 @@ def parse_interrupts(text: str) -> dict[str, tuple[dict[str, int], str]]:
 
 def read_cpus(host: Host, reading: Reading) -> None:
     reading.ask("cpu", "scheduler")
-    text = host.read("/proc/stat")
-    if isinstance(text, Missing):
-        reading.note_missing("cpu", text)
-        return
+    text = reading.read_file(host, "/proc/stat", "cpu")
     times = parse_cpu_times(text)
-    if not times:
+    if not times and "cpu" not in reading.missing:
         reading.note_missing("cpu", "/proc/stat: no line of a CPU that can be read")
     for name, ticks in times.items():
         reading.add("cpu", name, ticks)
@@ -105,12 +102,8 @@ def read_task_table(host: Host, reading: Reading) -> None:
 def read_interrupts(host: Host, reading: Reading) -> None:
     """``irq`` has each interrupt's counts by CPU; ``irq-cpu`` each CPU's count of all of them."""
     reading.ask("irq", "irq-cpu")
-    text = host.read("/proc/interrupts")
-    if isinstance(text, Missing):
-        reading.note_missing("irq", text)
-        return
     by_cpu: dict[str, int] = {}
-    found = parse_interrupts(text)
+    found = parse_interrupts(reading.read_file(host, "/proc/interrupts", "irq"))
     for name, (counts, called) in found.items():
         # One that no CPU has taken yet is counted from 0 once one does.
         reading.add(
@@ -120,7 +113,7 @@ def read_interrupts(host: Host, reading: Reading) -> None:
             by_cpu[cpu] = by_cpu.get(cpu, 0) + count
     for cpu, count in by_cpu.items():
         reading.add("irq-cpu", cpu, {"total": count})
-    if not found:
+    if not found and "irq" not in reading.missing:
         reading.note_missing("irq", "/proc/interrupts: no line that can be read")
 
 

@@ -56,16 +56,8 @@ def parse_meminfo(text: str) -> dict[str, int]:
 
 def read_memory(host: Host, reading: Reading) -> None:
     reading.ask("vm")
-    text = host.read("/proc/vmstat")
-    if isinstance(text, Missing):
-        reading.note_missing("vm", text)
-    else:
-        reading.add("vm", "host", *parse_vmstat(text))
-    text = host.read("/proc/meminfo")
-    if isinstance(text, Missing):
-        reading.note_missing("memory", text)
-    else:
-        reading.add("memory", "host", gauges=parse_meminfo(text))
+    reading.add("vm", "host", *parse_vmstat(reading.read_file(host, "/proc/vmstat", "vm")))
+    reading.add("memory", "host", gauges=parse_meminfo(reading.read_file(host, "/proc/meminfo", "memory")))
 
 
 def read_nodes(host: Host, reading: Reading) -> None:

@@ -79,21 +79,13 @@ def read_protocols(host: Host, reading: Reading) -> None:
         for name, values in parse_paired(text).items():
             counters = {field: value for field, value in values.items() if field not in _LEVELS and value <= LARGEST}
             reading.add("protocol", name, counters, {field: values[field] for field in _LEVELS & values.keys()})
-    text = host.read("/proc/net/sockstat")
-    if isinstance(text, Missing):
-        reading.note_missing("sockets", text)
-    else:
-        for name, levels in parse_sockstat(text).items():
-            reading.add("sockets", name, gauges=levels)
+    for name, levels in parse_sockstat(reading.read_file(host, "/proc/net/sockstat", "sockets")).items():
+        reading.add("sockets", name, gauges=levels)
 
 
 def read_softnet(host: Host, reading: Reading) -> None:
     reading.ask("softnet")
-    text = host.read("/proc/net/softnet_stat")
-    if isinstance(text, Missing):
-        reading.note_missing("softnet", text)
-        return
-    for name, counters in parse_softnet(text).items():
+    for name, counters in parse_softnet(reading.read_file(host, "/proc/net/softnet_stat", "softnet")).items():
         reading.add("softnet", name, counters)
 
 
@@ -243,11 +235,7 @@ def parse_net_dev(text: str) -> dict[str, dict[str, int]]:
 
 def read_links(host: Host, reading: Reading) -> None:
     reading.ask("link")
-    text = host.read("/proc/net/dev")
-    if isinstance(text, Missing):
-        reading.note_missing("link", text)
-        return
-    for name, counters in parse_net_dev(text).items():
+    for name, counters in parse_net_dev(reading.read_file(host, "/proc/net/dev", "link")).items():
         reading.add("link", name, counters)
 
 

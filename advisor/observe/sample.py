@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from advisor.host import Missing
+from advisor.host import Host, Missing
 
 LARGEST = (1 << 64) - 1
 
@@ -64,6 +64,14 @@ class Reading:
     def note_missing(self, kind: str, why: str | Missing) -> None:
         """Say why a kind could not be read, or ``KIND NAME``."""
         self.missing[kind] = why if isinstance(why, str) else why.why
+
+    def read_file(self, host: Host, path: str, kind: str) -> str:
+        """The text that a kind is read from; nothing, with a note of why, where it cannot be read."""
+        text = host.read(path)
+        if isinstance(text, Missing):
+            self.note_missing(kind, text)
+            return ""
+        return text
 
     def make_sample(self) -> Sample:
         return Sample(self.at_seconds, self.counters, self.gauges, self.words, self.missing)

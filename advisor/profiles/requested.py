@@ -295,6 +295,11 @@ class RequestedProfile(msgspec.Struct, frozen=True):
     profile: Profile
     words: tuple[str, ...]
 
+    @property
+    def own_words(self) -> tuple[str, ...]:
+        """The words, where they are not the profile's name alone."""
+        return self.words if self.words != (self.profile.name,) else ()
+
 
 def is_file_word(word: str) -> bool:
     """Whether a word names a profile file: it has a slash or ends in .toml."""

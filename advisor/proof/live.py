@@ -12,7 +12,7 @@ import json
 import math
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -33,19 +33,8 @@ from advisor.proof.interrupt import Stop, caught_signals
 from advisor.proof.live_source import Limit, LiveClock, LiveSource, figure_of, parse_limits
 from advisor.proof.metrics import Metric, RunFigures
 from advisor.proof.own_command import LIVE_KINDS, LIVE_WORKLOAD, CommandMetric, OwnCommand, parse_metrics
-from advisor.proof.profile import PlanToggle, locked_store, plan_arm
-from advisor.proof.records import (
-    Arm,
-    ArmSetting,
-    Ended,
-    FioRun,
-    Pair,
-    Proof,
-    Session,
-    Switchback,
-    live_subject,
-    resolve_subject,
-)
+from advisor.proof.profile import PlanToggle, locked_store, plan_arm, settings_of
+from advisor.proof.records import Arm, Ended, FioRun, Pair, Proof, Session, Switchback, command_subject, resolve_subject
 from advisor.proof.relevance import class_of, toggle_class
 from advisor.proof.schedule import MODES, Mode, Schedule, make_live_schedule
 from advisor.proof.session_runner import Conductor, Progress, ProgressEvent, Settings, Site, silent
@@ -302,13 +291,11 @@ class LiveConductor(Conductor):
         return FioRun(number, arm, LIVE_WORKLOAD, at_seconds, figures, Covariates(seconds), lamps)
 
     def _check_limits(self, reading: Reading, arm: Arm) -> None:
-        for limit in self._limits:
-            value = figure_of(reading.get(limit.metric))
-            if value is not None and limit.is_exceeded(value):
-                raise WithdrawnError(
-                    f"{limit.words} was found ({limit.metric} was {value:.4g} in arm {arm}): withdrawn for good",
-                    ended="limit",
-                )
+        for limit, value in _exceeded(self._limits, reading):
+            raise WithdrawnError(
+                f"{limit.words} was found ({limit.metric} was {value:.4g} in arm {arm}): withdrawn for good",
+                ended="limit",
+            )
 
     def _look_ahead(self, first: FioRun, second: FioRun) -> None:
         """The test for harm on the pair under way, as if it ended now."""
@@ -413,29 +400,24 @@ def _choose_metrics(
         given = list(parse_metrics([f"host:{name}" for name in fitting], LIVE_KINDS))
     judged = len(given)
     for one in given:
-        if one.kind == "host":
-            _require_counter(host, one.expression, disks)
+        fault = _counter_fault(host, one.expression, disks) if one.kind == "host" else None
+        if fault is not None:
+            raise RefusedError(f"--metric host:{one.expression}: {fault}")
     wanted = (*(DISK_METRICS if own_disks else ()), *(NETWORK_METRICS if is_network else ()), *PRESSURE_METRICS)
     taken = {word for one in given for word in (one.name, one.expression)}
     for name in wanted:
-        if name not in taken and _can_read(host, name, disks):
+        if name not in taken and _counter_fault(host, name, disks) is None:
             given += parse_metrics([f"host:{name}"], LIVE_KINDS)
     return given, judged
 
 
-def _can_read(host: Host, name: str, disks: Sequence[str]) -> bool:
-    try:
-        HostCounters(host, [name], disks).read_since(0.0)
-    except ValueError:
-        return False
-    return True
-
-
-def _require_counter(host: Host, name: str, disks: Sequence[str]) -> None:
+def _counter_fault(host: Host, name: str, disks: Sequence[str]) -> str | None:
+    """Why a counter of the host cannot be read."""
     try:
         HostCounters(host, [name], disks).read_since(0.0)
     except ValueError as error:
-        raise RefusedError(f"--metric host:{name}: {error!s}") from None
+        return str(error)
+    return None
 
 
 def _disks_of(host: Host, plan: Plan) -> tuple[str, ...]:
@@ -516,8 +498,9 @@ def prove_live(
         live = OwnCommand(
             (), tuple(metrics), options.directory, options.user, options.metric_timeout, tuple(options.environment)
         )
-        own_words = asked.words if asked.words != (profile.name,) else ()
-        subject = resolve_subject(live_subject(profile.name, live, judged, own_words), mode)
+        subject = resolve_subject(
+            command_subject(profile.name, live, asked.own_words, judged=judged, workload=LIVE_WORKLOAD), mode
+        )
         with caught_signals() as stop:
             clock = clock or SteadyClock(stop)
             process = CommandProcess(live, options.environment)
@@ -537,7 +520,7 @@ def prove_live(
                 host=read_identity(host),
                 judged_by="pair",
                 options=tuple(words),
-                values=tuple(ArmSetting(one.tunable, one.before, one.after, one.why) for one in plan.changes),
+                values=settings_of(plan),
                 live=switchback,
             )
             with run_trial(host, plan, kept) as running:
@@ -567,14 +550,16 @@ def _try_out(source: LiveSource, clock: LiveClock, limits: Sequence[Limit], live
             f"reading the metrics once takes {took:.1f} s: harm and limits are checked each second",
             hint="let the command print a figure that the service keeps, or ask a server once a period (prom:)",
         )
-    _refuse_exceeded(limits, {**reading, **source.read_period(live.period_seconds - live.discard_seconds)})
+    reading = {**reading, **source.read_period(live.period_seconds - live.discard_seconds)}
+    for limit, value in _exceeded(limits, reading):
+        raise RefusedError(
+            f"{limit.words}: {limit.metric} is {value:.4g} already, with nothing changed",
+            hint="choose a limit beyond what is usual",
+        )
 
 
-def _refuse_exceeded(limits: Sequence[Limit], reading: Reading) -> None:
+def _exceeded(limits: Sequence[Limit], reading: Reading) -> Iterator[tuple[Limit, float]]:
     for limit in limits:
         value = figure_of(reading.get(limit.metric))
         if value is not None and limit.is_exceeded(value):
-            raise RefusedError(
-                f"{limit.words}: {limit.metric} is {value:.4g} already, with nothing changed",
-                hint="choose a limit beyond what is usual",
-            )
+            yield limit, value

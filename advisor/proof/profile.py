@@ -66,15 +66,19 @@ class ArmPlan(msgspec.Struct, frozen=True):
     node: int | None = None
 
     @property
+    def declared(self) -> ProofDeclaration:
+        """How its profile says that it is proven. Raises UsageError where it does not."""
+        return _require_declared(self.asked)
+
+    @property
     def toggle_class(self) -> ToggleClass:
         """What switching it takes: the stricter of what it declares and of what it sets here."""
-        declared = self.asked.profile.proof
-        return toggle_class(declared.toggle if declared is not None else "T0", self.plan.changes)
+        return toggle_class(self.declared.toggle, self.plan.changes)
 
     @property
     def settle_seconds(self) -> float:
         """What it asks for after each switch."""
-        return self.asked.profile.proof.settle_seconds if self.asked.profile.proof is not None else 0.0
+        return self.declared.settle_seconds
 
 
 class ArmsSwitching:
@@ -402,7 +406,7 @@ def measure_arms(
             check = path_check(host, facts, one.plan, ground.target, means.say) if settings.allow_link_flap else None
             paths |= {} if check is None else {one.name: check}
     hook = reconnect_hook(host, means.reconnect)
-    subject, names, values = subjects[0], PAIRED, _settings_of(plan)
+    subject, names, values = subjects[0], PAIRED, settings_of(plan)
     arm_values: dict[str, tuple[ArmSetting, ...]] = {}
     if is_paired:
         arms = [msgspec.structs.replace(arms[0], name="B")]
@@ -412,7 +416,7 @@ def measure_arms(
         is_network = any(one.path == "network" for one in subjects)
         subject = msgspec.structs.replace(subject, profile=title, path="network" if is_network else "any", words=())
         names = (NONE, *(ablation.units if ablation is not None else (one.name for one in arms)))
-        arm_values = {one.name: _settings_of(one.plan) for one in arms}
+        arm_values = {one.name: settings_of(one.plan) for one in arms}
         if ablation is not None:
             arm_values = {
                 name: tuple(one for one in values if one.tunable in tunables)
@@ -442,7 +446,7 @@ def measure_arms(
             return conduct(site, toggle, session, hook)
 
 
-def _settings_of(plan: Plan) -> tuple[ArmSetting, ...]:
+def settings_of(plan: Plan) -> tuple[ArmSetting, ...]:
     return tuple(ArmSetting(one.tunable, one.before, one.after, one.why) for one in plan.changes)
 
 
@@ -450,8 +454,8 @@ def _arm_notes(arm: ArmPlan) -> Iterable[str]:
     profile, own = arm.asked.profile, arm.toggle_class
     if arm.node is not None:
         yield f"in arm {arm.name} fio, with its memory, is on node {arm.node}; else on no node in particular"
-    if profile.proof is not None and profile.proof.toggle != own:
-        yield f"{profile.name} declares {profile.proof.toggle}; what it sets here is {own}: the stricter counts"
+    if arm.declared.toggle != own:
+        yield f"{profile.name} declares {arm.declared.toggle}; what it sets here is {own}: the stricter counts"
 
 
 def path_notes(path: PathCheck | None) -> tuple[str, ...]:
@@ -482,16 +486,14 @@ def require_changes(plan: Plan, profile: Profile) -> None:
 def _make_subject(arm: ArmPlan, workloads: Sequence[str], means: Means, *, limited: bool) -> ProofSubject:
     """What is judged of an arm. Raises UsageError for too many claims of one change."""
     asked = arm.asked
-    words = asked.words if asked.words != (asked.profile.name,) else ()
     if means.command is None:
-        declared = _require_declared(asked)
         return ProofSubject(
             profile=asked.profile.name,
-            words=words,
+            words=asked.own_words,
             claims=claims_for(workloads) if limited else tuple(map(Claim, workloads)),
-            path="network" if declared.network else "any",
+            path="network" if arm.declared.network else "any",
         )
-    return command_subject(asked.profile.name, means.command.command, words)
+    return command_subject(asked.profile.name, means.command.command, asked.own_words)
 
 
 def _require_fresh(arm: ArmPlan, means: Means) -> None:

@@ -17,7 +17,7 @@ from advisor.errors import InvalidInputError, UsageError
 from advisor.proof.covariates import CalmGate, Covariates
 from advisor.proof.identity import HostIdentity
 from advisor.proof.metrics import CLAIMABLE, METRICS, Metric, MetricName, RunFigures
-from advisor.proof.own_command import COMMAND_WORKLOAD, LIVE_WORKLOAD, OWN_WORKLOADS, OwnCommand
+from advisor.proof.own_command import COMMAND_WORKLOAD, OWN_WORKLOADS, OwnCommand
 from advisor.proof.schedule import Mode, Schedule
 from advisor.proof.workloads import NULL_CONTROL, Pattern, command_pattern, get_measured, get_workload
 
@@ -341,31 +341,25 @@ def claims_for(workloads: Iterable[str]) -> tuple[Claim, ...]:
     return claims
 
 
-def command_subject(profile: str, command: OwnCommand, words: tuple[str, ...] = ()) -> ProofSubject:
-    """A profile (or the self-test) judged by a command of the user's own: its first metric is claimed, the others must
-    not get worse. There is no negative control, as nothing is known that the change cannot touch."""
-    first, *others = command.metrics
+def command_subject(
+    profile: str,
+    command: OwnCommand,
+    words: tuple[str, ...] = (),
+    *,
+    judged: int | None = None,
+    workload: str = COMMAND_WORKLOAD,
+) -> ProofSubject:
+    """A profile (or the self-test) judged by a command of the user's own, or by live traffic: of the first ``judged``
+    metrics (all) one is claimed and the others must not get worse, what follows is shown. There is no negative control,
+    as nothing is known that the change cannot touch."""
+    first, *others = command.metrics[:judged]
     return ProofSubject(
         profile=profile,
         words=words,
-        claims=(Claim(COMMAND_WORKLOAD, first.name),),
-        guardrails=tuple(Guardrail(COMMAND_WORKLOAD, one.name) for one in others),
+        claims=(Claim(workload, first.name),),
+        guardrails=tuple(Guardrail(workload, one.name) for one in others),
         control=None,
         command=command,
-    )
-
-
-def live_subject(profile: str, live: OwnCommand, judged: int, words: tuple[str, ...] = ()) -> ProofSubject:
-    """A profile judged by live traffic: of the first ``judged`` metrics one is claimed and the others must not get
-    worse, what follows is shown."""
-    first, *others = live.metrics[:judged]
-    return ProofSubject(
-        profile=profile,
-        words=words,
-        claims=(Claim(LIVE_WORKLOAD, first.name),),
-        guardrails=tuple(Guardrail(LIVE_WORKLOAD, one.name) for one in others),
-        control=None,
-        command=live,
     )
 
 

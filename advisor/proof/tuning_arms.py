@@ -11,12 +11,9 @@ import msgspec
 from advisor.errors import AdvisorError, RefusedError
 from advisor.facts.host_facts import Facts
 from advisor.host import Host, Missing
-from advisor.planner import plan_profiles
 from advisor.planning.records import Change, Plan
 from advisor.profiles.requested import RequestedProfile, load_one
-from advisor.proof.profile import check_unchanged, live_changes, require_changes
-from advisor.proof.records import ArmSetting
-from advisor.proof.relevance import toggle_class
+from advisor.proof.profile import check_unchanged, plan_arm, settings_of
 from advisor.proof.tuning_load import RaceLoad
 from advisor.proof.tuning_records import LeftOutCandidate, TuneCandidate
 from advisor.transaction.journal import Store
@@ -74,33 +71,26 @@ def plan_offers(
 
 def _plan_offer(host: Host, offer: Offer, facts: Facts, store: Store, load: RaceLoad) -> RaceArm:
     """Raises AdvisorError where it cannot be raced."""
-    profile = offer.asked.profile
-    if profile.proof is None:
-        raise RefusedError(f"profile {profile.name} does not say how it is proven")
-    plan = live_changes(
-        plan_profiles(
-            host, [offer.asked], dict(offer.settings), runtime_only=True, store=store, facts=facts, foresees=False
-        )
-    )
-    require_changes(plan, profile)
-    match toggle_class(profile.proof.toggle, plan.changes):
+    arm = plan_arm(host, offer.asked, dict(offer.settings), facts, store)
+    profile, plan = offer.asked.profile, arm.plan
+    match arm.toggle_class:
         case "T3":
             raise RefusedError("needs a reboot or a rebuild: it cannot be switched between two runs")
         case "T2":
             raise RefusedError("interrupts a link each time it is switched")
         case _:
-            load.require_shown(host, plan, profile.proof)
+            load.require_shown(host, plan, arm.declared)
     candidate = TuneCandidate(
         name=offer.name,
         words=offer.asked.words,
         source=offer.source,
         sources=profile.sources,
-        values=tuple(ArmSetting(one.tunable, one.before, one.after, one.why) for one in plan.changes),
+        values=settings_of(plan),
         why=profile.summary,
         hurts_when=profile.hurts_when,
         settings=offer.settings,
     )
-    return RaceArm(candidate, offer.asked, plan, profile.proof.settle_seconds)
+    return RaceArm(candidate, offer.asked, plan, arm.settle_seconds)
 
 
 def reduce_arm(arm: RaceArm, kept: Sequence[str]) -> RaceArm:
