@@ -24,7 +24,6 @@ from advisor.cli.measuring import (
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 
 if TYPE_CHECKING:
-    from advisor.proof.archive import Saved, SavedBench
     from advisor.proof.series import Bench
 
 
@@ -98,15 +97,25 @@ def compare(given: Given) -> int:
     nothing can follow. With A alone: what bench or prove said, from the stored runs, with the same exit code and, of a
     proof, with its page (4 where that could not be written).
     """
+    from advisor.cli.prove import judge_again
     from advisor.cli.prove_page import check_page
     from advisor.errors import UsageError
     from advisor.operations.measure import compare_results, load_result
+    from advisor.proof.archive import Saved, reanalyse_series
 
     first, second, html, as_json = given["first"], given["second"], given["html"], given["as_json"]
     if html is not None:
         check_page(html, others=(first, second))
     if second is None:
-        return analyse_again(load_result(first), first, html, as_json=as_json)
+        saved = load_result(first)
+        if isinstance(saved, Saved):
+            return judge_again(saved, {**given, "file": first})
+        if html is not None:
+            raise UsageError("--html: one series alone has no page", hint="name a second one, or a saved proof")
+        found = reanalyse_series(saved)
+        say(f"{first}: the series of {found.series.started}, analysed again; nothing was measured")
+        print_result(found, as_json=as_json)
+        return exit_code(found)
     if html is not None:
         raise UsageError("--html: two series are compared in a table", hint="--json prints its figures")
     result = compare_results(first, second)
@@ -117,31 +126,6 @@ def compare(given: Given) -> int:
 
         print_text(comparison_text(result, width=terminal_width(), color=wants_color()))
     return 1 if result.is_worse or result.verdict == "invalid" else 0
-
-
-def analyse_again(saved: Saved | SavedBench, path: Path, html: Path | None, *, as_json: bool) -> int:
-    """Analyse one saved result again; a changed verdict is reported."""
-    from advisor.cli.prove_page import UNWRITTEN, write_page
-    from advisor.errors import UsageError
-    from advisor.operations.measure import analyse_result
-    from advisor.proof.archive import Saved, SavedBench
-    from advisor.proof.series import Bench
-
-    if isinstance(saved, SavedBench) and html is not None:
-        raise UsageError("--html: one series alone has no page", hint="name a second one, or a saved proof")
-    found = analyse_result(saved)
-    if isinstance(found, Bench):
-        say(f"{path}: the series of {found.series.started}, analysed again; nothing was measured")
-    else:
-        say(f"{path}: the session of {found.session.started}, analysed again; nothing was measured")
-    print_result(found, as_json=as_json)
-    if isinstance(found, Bench):
-        return exit_code(found)
-    if isinstance(saved, Saved) and found.verdict != saved.proof.verdict:
-        say(f"when it was saved the verdict was {saved.proof.verdict}: the rules have changed since")
-    if html is not None and not write_page(html, found):
-        return UNWRITTEN
-    return exit_code(found)
 
 
 COMMANDS = {"bench": bench, "compare": compare}

@@ -28,6 +28,7 @@ from advisor.cli.measuring import (
 from advisor.cli.output import parse_settings, say
 
 if TYPE_CHECKING:
+    from advisor.proof.archive import Saved
     from advisor.proof.live import LivePlan
     from advisor.proof.profile import Means
     from advisor.proof.records import Proof
@@ -201,9 +202,23 @@ def prove_replay(given: Given) -> int:
 
     Exit code 0 for a proven gain, 1 for every other verdict.
     """
-    from advisor.operations.prove_live import replay_proof
+    from advisor.proof.archive import load_proof
 
-    return _run_session(lambda: replay_proof(given["file"]), given)
+    return judge_again(load_proof(given["file"]), given)
+
+
+def judge_again(saved: Saved, given: Given) -> int:
+    """Judge a saved proof, the ``file`` of what was given; a changed verdict is reported."""
+    from advisor.proof.archive import reanalyse_proof
+
+    def judge() -> Proof:
+        found = reanalyse_proof(saved)
+        say(f"{given['file']}: the session of {found.session.started}, analysed again; nothing was measured")
+        if found.verdict != saved.proof.verdict:
+            say(f"when it was saved the verdict was {saved.proof.verdict}: the rules have changed since")
+        return found
+
+    return _run_session(judge, given)
 
 
 def _run_arms(
@@ -256,7 +271,8 @@ def _run_session(
     def print_proof(proof: Proof) -> bool:
         """Print the result and write its page and picture; where one cannot be done, the others are all the same."""
         try:
-            say_where_kept(proof)
+            if "file" not in given:
+                say_where_kept(proof)
             print_result(proof, as_json=as_json)
             sys.stdout.flush()
         finally:

@@ -13,12 +13,11 @@ from advisor.errors import AdvisorError, InvalidInputError, UsageError
 from advisor.host import live_host
 from advisor.host.patterns import lazy_regex
 from advisor.proof import bench
-from advisor.proof.archive import Saved, SavedBench, check_place, load_any, reanalyse_proof, reanalyse_series
+from advisor.proof.archive import Saved, SavedBench, check_place, load_any
 from advisor.proof.command_runner import CommandProcess
 from advisor.proof.comparison import SeriesComparison, compare
 from advisor.proof.covariates import memory_bytes
 from advisor.proof.profile import ground_for_command
-from advisor.proof.records import Proof
 from advisor.proof.schedule import HOLD_FACTOR, HOLD_SECONDS
 from advisor.proof.series import Bench
 from advisor.proof.session_runner import ProgressEvent, Settings
@@ -161,7 +160,7 @@ def measure_series(
 def load_result(path: Path, *compared: Path) -> Saved | SavedBench:
     """Return a kept proof, series or comparison of several profiles. Raises InvalidInputError, PermissionDeniedError.
 
-    The result is one that `analyse_result` takes. ``compared`` are the files of a comparison that it is of.
+    ``compared`` are the files of a comparison that it is of.
     """
     try:
         return load_any(path)
@@ -177,12 +176,6 @@ def load_result(path: Path, *compared: Path) -> Saved | SavedBench:
             f"{path}: the capture of a host, not a saved proof or series",
             hint=" ".join((call, *(shell_quote(str(one)) for one in compared or (path,)))),
         ) from error
-
-
-def analyse_result(saved: Saved | SavedBench) -> Proof | Bench:
-    """Return what follows from the stored runs of a kept result. Measures nothing; the same runs give the same
-    result."""
-    return reanalyse_series(saved) if isinstance(saved, SavedBench) else reanalyse_proof(saved)
 
 
 def compare_results(first: Path, second: Path) -> SeriesComparison:

@@ -11,7 +11,6 @@ from advisor.host.trusted_files import need_root
 from advisor.operations.prove import check_directory, check_user, keep_gain, parse_variable
 from advisor.profiles.requested import RequestedProfile
 from advisor.proof import live
-from advisor.proof.archive import load_proof, reanalyse_proof
 from advisor.proof.live import LiveOptions, LivePlan
 from advisor.proof.own_command import LIVE_KINDS, parse_metrics
 from advisor.proof.records import Proof
@@ -78,9 +77,3 @@ def prove_live(
         live_host(), asked, values, settings, options, consent=consent, words=words, progress=progress, say=say
     )
     return keep_gain(live_host(), proof, values, asked, say=say) if settings.keep_if_gain else proof
-
-
-def replay_proof(path: Path) -> Proof:
-    """Return what follows from a saved session of two arms, judged again. Measures nothing. Raises InvalidInputError,
-    PermissionDeniedError."""
-    return reanalyse_proof(load_proof(path))

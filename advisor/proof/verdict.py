@@ -275,6 +275,7 @@ def _claim_summary(claim: Claim, found: _Judged, level: float) -> Summary:
         # A figure without any scatter is most likely not the one that was meant.
         return msgspec.structs.replace(found.summary, margin=margin, verdict="inconclusive", is_constant=True)
     sigma = robust_spread(found.data.effects)
+    needed = None if sigma is None else needed_pairs(sigma, margin, level)
     if found.direction:
         verdict = "gain" if found.direction > 0 else "loss"
     elif found.is_withheld:
@@ -289,13 +290,9 @@ def _claim_summary(claim: Claim, found: _Judged, level: float) -> Summary:
         verdict=verdict,
         below_margin=(found.summary.effect or 0.0) < margin if found.direction > 0 else None,
         minimum_detectable_effect=minimum_detectable_effect(found.data.effects, level),
-        needed_pairs=None if sigma is None else _bound_pairs(needed_pairs(sigma, margin, level)),
+        # More pairs than anybody would run is no advice.
+        needed_pairs=needed if needed is not None and needed <= MAX_NEEDED_PAIRS else None,
     )
-
-
-def _bound_pairs(pairs: int) -> int | None:
-    """More pairs than anybody would run is no advice."""
-    return pairs if pairs <= MAX_NEEDED_PAIRS else None
 
 
 def is_settled(session: Session) -> bool:
