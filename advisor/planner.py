@@ -198,7 +198,8 @@ def _refuse_mistakes(host: Host, made: Plan, names: Collection[str], facts: Fact
         if wrong:
             raise UsageError(f"{one.tunable}: {one.wanted!r} {wrong}")
         if one.profile in names and one.state == "not-applicable" and one.before is None and not is_foreign(one):
-            is_known = find_setting(one.tunable.removeprefix("sysctl:")) is not None
+            key = one.tunable.removeprefix("sysctl:")
+            is_known = key != one.tunable and find_setting(key) is not None
             close = () if is_known else nearest_ids(one.tunable, _ids_like(host, one.tunable, facts))
             raise UsageError(
                 f"{one.tunable}: {one.reason}", hint=f"did you mean {', '.join(close)}?" if close else None

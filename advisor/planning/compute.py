@@ -188,8 +188,12 @@ def _judge_target(
         if would_lower(observed.live, observed.wanted, observed.combined):
             return _skip_target(target, observed, "would-lower", "already sufficient: higher than wanted")
         return _skip_target(target, observed, "in-place", "already set")
-    if observed.preflight.refusal:
-        return _skip_target(target, observed, _refusal_state(target, observed), observed.preflight.refusal)
+    if refusal := observed.preflight.refusal:
+        refused = _refusal_state(target, observed)
+        if refused == "by-hand" and setting is not None and setting.is_gone(kernel_version(facts)):
+            return _skip_target(target, observed, "not-applicable", f"it {setting.went}")
+        harm = f". When it hurts: {target.hurts_when}" if refused == "by-hand" else ""
+        return _skip_target(target, observed, refused, f"{refusal}{harm}")
     if runtime_only and isinstance(observed.edit, Persisted):
         return _skip_target(
             target, observed, "not-applicable", "its steps change the next boot too, unlike --runtime-only"

@@ -35,7 +35,7 @@ from advisor.rules.settings import Judged, find_misplaced, judge_value, machine_
 from advisor.rules.workload import DeclaredWorkload
 from advisor.shell.quote import trial_command
 from advisor.tunables import parse_tunable
-from advisor.tunables.catalogue import namespace_of
+from advisor.tunables.catalogue import find_harm, namespace_of
 
 Verdict = Literal["harmful", "helps", "overridden", "owned", "no-effect", "lowers", "no-evidence", "unknown", "set"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -271,7 +271,7 @@ class _Judge:
         return "a module that has it may not be loaded, or the host's own network namespace alone has it"
 
     def _gone(self, line: JudgedLine, key: str, seen: str | Missing) -> JudgedLine | None:
-        record = find_setting(key) if key else None
+        record = find_setting(key or line.tunable or "")
         if record is not None and record.is_gone(machine_of(self._facts).kernel):
             return _as(line, "no-effect", record.went)
         if not isinstance(seen, Missing) or not seen.is_absent:
@@ -280,7 +280,7 @@ class _Judge:
         if dotted:
             return _as(line, "no-effect", f"names no file: write {key.replace(dotted, dotted.replace('.', '/'))}")
         is_file = key or (line.tunable or "").startswith(("link:", "block:", "md:", "sysfs:", "thp:"))
-        if record is not None or not is_file or not self._host.is_live:
+        if (key and record is not None) or not is_file or not self._host.is_live:
             return None
         return _as(line, "no-effect", f"this kernel has no {key}" if key else f"not on this host: {seen.why}")
 
@@ -319,17 +319,18 @@ class _Judge:
                     sources=want.sources,
                     instead=f"{want.value} is enough" if is_enough else None,
                 )
-        record = find_setting(key) if key else None
+        record = find_setting(key or line.tunable or "")
         if key and record is None:
             return _as(line, "unknown", _NO_RECORD)
         note = f"{one.note}; " if one.note else ""
         lowered = ", ".join(f"{was} becomes {now}" for was, now in lowered_fields(live, value))
-        harm = (record.lower_hurts if lowered else record.higher_hurts) if record else ""
+        known = record.lower_hurts if record and lowered else record.higher_hurts if record else ""
+        harm = known or find_harm(line.tunable or "", value) or ""
         is_of_twin = record is not None and record.twin and "0" in (live, value)
         if is_of_twin or (record and record.is_ample(value, machine_of(self._facts))):
             # Its twin holds the limit, so this number says nothing of more or less; or all memory fits below it.
             lowered = harm = ""
-        if lowered and (record is None or record.grows) and not lowered_fields(value, live):
+        if lowered and (not key or record is None or record.grows) and not lowered_fields(value, live):
             return _as(line, "lowers", f"{note}{lowered}. {harm}".rstrip(" ."))
         shown = f" (what would: {record.shown_by})" if record and record.shown_by else ""
         asks = (
@@ -468,7 +469,7 @@ def _outcome(line: JudgedLine, skipped: Skipped | None) -> JudgedLine:
     if skipped.state == "blocked":
         return _refused(line, skipped.reason)
     if skipped.state == "by-hand":
-        return _as(line, "no-evidence", f"acts after a step by hand: {skipped.reason}")
+        return _as(line, "no-evidence", f"acts after a step by hand: {skipped.reason}".rstrip("."))
     if skipped.state in ("not-applicable", "unknown"):
         return _as(line, "unknown" if skipped.state == "unknown" else "no-effect", skipped.reason)
     return line

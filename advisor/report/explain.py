@@ -199,7 +199,8 @@ def _explain_tunable(identity: str, host: Host | None) -> Explanation:
     ]
     one, setting = handled[0], find_setting(identity.removeprefix("sysctl:"))
     wanted_by = [("profile", f"{profile.name} wants {wanted_value(profile, wanted)}") for profile, wanted in wanting]
-    is_known = wanting or setting is not None
+    is_key = identity.startswith("sysctl:")
+    is_known = wanting or (setting is not None and is_key)
     similar = [] if is_known else [("similar", name) for name in nearest_ids(identity, _known_tunables())]
     rows = (
         ("takes effect", one.takes_effect),
@@ -218,7 +219,9 @@ def _explain_tunable(identity: str, host: Host | None) -> Explanation:
         what="" if setting is None else setting.does,
         why=_by_profile((profile, one.why) for profile, one in wanting) or "No profile of this host sets it.",
         helps_when=_by_profile((profile, profile.helps_when) for profile, _ in wanting),
-        hurts_when=hurts if setting is None else " ".join(filter(None, (setting.harm_of(""), hurts))),
+        hurts_when=" ".join(
+            filter(None, ("" if setting is None or (hurts and not is_key) else setting.harm_of(""), hurts))
+        ),
         sources=tuple(
             dict.fromkeys(
                 (

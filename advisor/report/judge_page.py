@@ -68,7 +68,7 @@ def judge_text(
     if not found.lines:
         page.add("Nothing in it is a setting that advisor reads.")
     elif not found.apply:
-        page.add("Nothing of it is left to apply here.")
+        page.add("Nothing of it is known to help here.")
     else:
         words = " ".join(map(shell_quote, found.apply))
         page.add("What is left to apply" + (":" if is_live else ", on the captured host:"))

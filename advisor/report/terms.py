@@ -72,8 +72,8 @@ def human_change(identity: str, before: str, after: str) -> str:
 
 
 def _is_in_bytes(identity: str) -> bool:
-    setting = find_setting(identity.removeprefix("sysctl:"))
-    return setting is not None and setting.is_in_bytes
+    key = identity.removeprefix("sysctl:")
+    return ":" not in key and (setting := find_setting(key)) is not None and setting.is_in_bytes
 
 
 def restart_commands(changes: Iterable[Change]) -> tuple[str, ...]:

@@ -207,8 +207,4 @@ KIND = Kind(
     sysfs=((rf"{BLOCK_PATHS}/queue/([^/]+)", r"block:\1:\2"),),
     example_files=example_files,
     slow=r".*:read_ahead_kb",
-    harms=(
-        (r".*:scheduler .*", "Another medium or a mixed load may need fairness between readers and writers."),
-        (r".*:read_ahead_kb .*", "Random reads then fetch what nobody asked for; or streams wait for each request."),
-    ),
 )

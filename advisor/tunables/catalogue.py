@@ -82,19 +82,13 @@ def parse_tunable(identity: str) -> Tunable:
 
 def hurts_when(tunable: str, value: str) -> str:
     """One sentence on when this value of a tunable does harm, be it of all that are not known."""
-    kind = find_kind(tunable)
-    return find_harm(tunable, value) or (kind.harm_otherwise if kind else NOT_MEASURED)
+    return find_harm(tunable, value) or NOT_MEASURED
 
 
 def find_harm(tunable: str, value: str) -> str | None:
     """When this value of a tunable does harm; None where that is not known."""
-    if tunable.startswith("sysctl:"):
-        setting = find_setting(tunable.removeprefix("sysctl:"))
-        return (setting.harm_of(value) or None) if setting else None
-    kind, both = find_kind(tunable), f"{tunable.partition(':')[2]} {value}"
-    return (
-        next((words for pattern, words in kind.harms if re.fullmatch(pattern, both, re.DOTALL)), None) if kind else None
-    )
+    setting, kind = find_setting(tunable.removeprefix("sysctl:")), find_kind(tunable)
+    return (setting.harm_of(value) if setting else "") or (kind.harm if kind else "") or None
 
 
 def owner_of(path: str, host: Host) -> str | None:

@@ -107,12 +107,5 @@ KIND = Kind(
     ),
     written_by=frozenset(),
     by_hand=lambda host, word, value: boot_commands(host, f"{word}={value}"),
-    harms=(
-        (
-            r"(mitigations|no_?pti|pti|nospectre_v[12]|spec\w*|l1tf|mds|tsx\w*|mmio_stale_data|retbleed|srbds"
-            r"|gather_data_sampling|reg_file_data_sampling|kvm-\w+\.\w*l1d\w*|init_on_\w+|randomize_kstack_offset) .*",
-            "Where it switches a protection off, programs and guests can read memory not theirs by flaws of the CPU.",
-        ),
-        (r".*", "A wrong word can keep the host from booting; nothing of it acts before the next start."),
-    ),
+    harm="A wrong word can keep the host from booting; nothing of it acts before the next start.",
 )

@@ -193,12 +193,4 @@ KIND = Kind(
         (rf"{CPUFREQ}/boost", "cpufreq:boost"),
     ),
     units=((r".*_freq", "kHz"),),
-    harms=(
-        (r"boost 0", "Single threads are slower, as no CPU goes above its nominal clock."),
-        (
-            r".*:(governor (powersave|conservative|ondemand|schedutil)|energy_performance_preference .*power)",
-            "Work waits for CPUs that take their time to reach their clock, or may not reach it.",
-        ),
-        (r".*", "It costs power and heat at all times, and a warm package boosts single cores less."),
-    ),
 )

@@ -70,9 +70,4 @@ KIND = Kind(
     ),
     written_by=frozenset({"tuned", "power-profiles-daemon"}),
     sysfs=((rf"{DIRECTORY}/([^/]+)", r"intel_pstate:\1"),),
-    harms=(
-        (r"no_turbo 1", "Single threads are slower, as no CPU goes above its nominal clock."),
-        (r"max_perf_pct \d\d?", "Work waits for CPUs that take their time to reach their clock, or may not reach it."),
-        (r".*", "It costs power and heat at all times, and a warm package boosts single cores less."),
-    ),
 )

@@ -74,10 +74,9 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """Pattern of an id, and the unit of its value."""
     namespaces: tuple[tuple[str, Namespace], ...] = ()
     """Pattern of an id, and the namespace whose value it is; what no pattern fits belongs to the whole host."""
-    harms: tuple[tuple[str, str], ...] = ()
-    """When a value does harm, where nobody says so of this very value: pattern of an id, a blank and the value, and a
-    sentence (English: it becomes part of imported profiles). The first that fits counts."""
-    harm_otherwise: str = NOT_MEASURED
+    harm: str = ""
+    """When any value does harm, where tables/attributes.ini has no record of it (English: it becomes part of imported
+    profiles)."""
     slow: str = ""
     """Pattern of what acts on caches, reclaim or the placement of pages: its effect builds up over minutes."""
     example_files: Callable[[Tunable], Mapping[str, bytes]] = no_files

@@ -98,14 +98,4 @@ KIND = Kind(
     sysfs=((rf"{_SYSFS}/mtu", r"link:\1:mtu"), (rf"{_SYSFS}/tx_queue_len", r"link:\1:txqueuelen")),
     units=((r".+:mtu", "bytes"),),
     example_files=_example_files,
-    harms=(
-        (r".*:(ring|channels).* .*", "The link is interrupted for a moment; more queues take memory and interrupts."),
-        (
-            r".*:mtu .*",
-            "Higher: a peer or switch on the path carries less, and full frames vanish; lower: the same data takes "
-            "more packets, and longer frames of peers are dropped.",
-        ),
-        (r".*:feature.* .*", "Another driver or load may need another value; offloads hide packets from captures."),
-        (r".*", "Another driver or load may need another value."),
-    ),
 )

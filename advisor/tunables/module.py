@@ -245,5 +245,5 @@ KIND = Kind(
     ),
     written_by=frozenset({"tuned"}),
     sysfs=((r"/sys/module/([^/]+)/parameters/([^/]+)", r"module:\1:\2"),),
-    harms=((r".*", "A module that is in use takes a new option with the next load only."),),
+    harm="A module that is in use takes a new option with the next load only.",
 )

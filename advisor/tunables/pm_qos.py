@@ -99,11 +99,4 @@ KIND = Kind(
     capture=Capture(root_commands=(("od", "-A", "n", "-t", "d4", DEVICE),), values={"pm-qos:cpu_dma_latency": "0"}),
     written_by=frozenset({"tuned", "saptune"}),
     units=((r".*", "µs"),),
-    harms=(
-        (
-            r".*",
-            "CPUs that must not sleep deeply draw more power, and their neighbours boost less; those that may, wake up "
-            "later.",
-        ),
-    ),
 )

@@ -97,10 +97,4 @@ KIND = Kind(
         values={f"sched:{key}": "full" if key == _PREEMPT else "1" for key in KEYS},
     ),
     written_by=frozenset({"tuned"}),
-    harms=(
-        (
-            r".*",
-            "Tasks that are switched less often wait longer for each other; more often, caches are cold more often.",
-        ),
-    ),
 )

@@ -218,5 +218,4 @@ KIND = Kind(
     ),
     namespaces=NAMESPACES,
     written_by=frozenset({"tuned", "saptune"}),
-    harm_otherwise="A host of another size or with another load may be better off with its kernel's own value.",
 )

@@ -154,5 +154,4 @@ KIND = Kind(
     capture=None,
     written_by=frozenset({"tuned", "saptune"}),
     slow=r"/sys/kernel/mm/(ksm|lru_gen)/.*",
-    harms=((r".*energy_perf_bias .*", "A bias to performance costs power; one to power costs clock."),),
 )

@@ -63,10 +63,5 @@ KIND = Kind(
     written_by=frozenset({"tuned", "saptune"}),
     sysfs=((rf"{_BASE}/(.+)", r"thp:\1"),),
     slow=r".*",
-    harms=(
-        (
-            r".*",
-            "Databases with huge pages of their own stall on allocations; programs with large heaps lose without them.",
-        ),
-    ),
+    harm="Databases with huge pages of their own stall on allocations; programs with large heaps lose without them.",
 )

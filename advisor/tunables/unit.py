@@ -238,5 +238,5 @@ KIND = Kind(
     ),
     namespaces=((".+", "mnt"),),
     written_by=frozenset({"tuned", "saptune"}),
-    harms=((r".*", "Whoever needs the service misses it, or its load disturbs the others."),),
+    harm="Whoever needs the service misses it, or its load disturbs the others.",
 )

@@ -20,7 +20,8 @@ MOST = 2
 
 def keys_in(node: ast.AST) -> set[str]:
     words = (one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str))
-    return {word for word in words if find_setting(word.removeprefix("sysctl:"))}
+    keys = (word.removeprefix("sysctl:") for word in words)
+    return {key for key in keys if ":" not in key and find_setting(key)}
 
 
 def tables_of(path: Path) -> Iterator[str]:

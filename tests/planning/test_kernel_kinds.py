@@ -300,12 +300,18 @@ def test_a_word_that_it_was_not_is_left_to_the_administrator(tmp_path: Path) -> 
     wanted = {"cmdline:intel_idle.max_cstate": "1", "cmdline:mitigations": "auto", "intel_pstate:max_perf_pct": "90"}
     plan = plan_of(build(tmp_path), wanted)
     add = "to GRUB_CMDLINE_LINUX_DEFAULT in /etc/default/grub, run update-grub, then reboot"
-    assert reasons(plan) == {
+    said = {name: (state, *why.split(". When it hurts: ")) for name, (state, why) in reasons(plan).items()}
+    assert said == {
         "cmdline:intel_idle.max_cstate": (
             "by-hand",
             f"the kernel was started without it; by hand: add intel_idle.max_cstate=1 {add}",
+            "hurts",
         ),
-        "cmdline:mitigations": ("by-hand", f"the kernel was started with off; by hand: add mitigations=auto {add}"),
+        "cmdline:mitigations": (
+            "by-hand",
+            f"the kernel was started with off; by hand: add mitigations=auto {add}",
+            "hurts",
+        ),
     }
     # It holds nothing else up.
     assert list(values(plan)) == ["intel_pstate:max_perf_pct"]

@@ -97,9 +97,9 @@ def test_cpus_of_an_interrupt_that_do_not_exist_are_refused(tmp_path: Path, cpus
         assert [(one.state, reason in one.reason) for one in plan.skipped] == [("blocked", True)]
 
 
-def test_the_reason_of_a_value_begins_with_what_its_kind_is(host: Host) -> None:
+def test_the_reason_of_a_value_begins_with_what_it_is(host: Host) -> None:
     (line,) = values_profile([parse_value("block:sda:scheduler=none")]).tunables
-    assert line.why.startswith("A queue setting of a disk or an array. ")
+    assert line.why.startswith("How waiting requests of a disk are ordered. ")
     assert "Asked for by its id. beegfs-nvme wants none: " in line.why
 
 

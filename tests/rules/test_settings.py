@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.facts.settings import CAUTIONS, KEYS, SETTINGS, find_setting
+from advisor.facts.settings import ATTRIBUTES, CAUTIONS, KEYS, SETTINGS, find_setting
 from advisor.facts.settings.record import Machine
 from advisor.profiles.requested import known_ids, parse_value, values_profile
 from advisor.report.explain import explain_id
 from advisor.rules.settings import is_bad, judge_value
+from advisor.tunables.block import ATTRIBUTES as BLOCK
 from advisor.tunables.catalogue import find_harm
 from tests.rules.build import facts, identity
 
@@ -30,6 +31,32 @@ def test_a_key_that_a_scan_reads_has_a_record_with_its_harm(key: str) -> None:
     assert one is not None
     is_judged = bool(one.lower_hurts or one.higher_hurts or one.cautions)
     assert is_judged or one.until or one.is_counter or one.holds == "words"
+
+
+def test_what_is_no_key_has_a_record_with_its_harm() -> None:
+    for name, one in ATTRIBUTES.items():
+        assert (one.does[-1:], bool(one.citations)) == (".", True), name
+        assert one.hurts or one.hurts_of or one.lower_hurts or one.higher_hurts, name
+    asked = (
+        *(f"block:sda:{name}" for name in BLOCK),
+        *(f"link:eth0:{name}" for name in ("mtu", "ring.tx", "pause.rx")),
+    )
+    assert [name for name in asked if find_setting(name) is None] == []
+
+
+@pytest.mark.parametrize(
+    ("tunable", "value", "other"),
+    [
+        ("cmdline:mitigations", "off", "auto"),
+        ("cmdline:spec_store_bypass_disable", "off", None),
+        ("cpufreq:boost", "0", "1"),
+        ("link:eth0:feature.rx-lro", "on", "off"),
+        ("block:dm-0:scheduler", "bfq", "none"),
+    ],
+)
+def test_the_harm_of_a_word_is_of_that_word(tunable: str, value: str, other: str | None) -> None:
+    assert find_harm(tunable, value)
+    assert other is None or find_harm(tunable, value) != find_harm(tunable, other)
 
 
 @pytest.mark.parametrize(

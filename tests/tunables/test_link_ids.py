@@ -106,6 +106,6 @@ def test_what_moves_along_is_recorded() -> None:
 
 def test_only_an_offload_hurts_what_captures_packets() -> None:
     values = {"mtu": "1500", "txqueuelen": "10000", "feature.rx-gro": "on", "ring.rx": "512"}
-    hurting = {name for name, value in values.items() if "offload" in (find_harm(f"link:eth1:{name}", value) or "")}
+    hurting = {name for name, value in values.items() if "aptures" in (find_harm(f"link:eth1:{name}", value) or "")}
     assert hurting == {"feature.rx-gro"}
     assert find_harm("link:eth1:mtu", "1500") != find_harm("link:eth1:txqueuelen", "10000")

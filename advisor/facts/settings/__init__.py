@@ -1,6 +1,7 @@
 """Kernel parameters: one record for each key that a scan reads and that profiles, rules and imports name.
 
-A new key is a section of tables/settings.ini, a new caution one of tables/cautions.ini.
+A new key is a section of tables/settings.ini, a new caution one of tables/cautions.ini; what is no kernel parameter, a
+section of tables/attributes.ini.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from advisor.facts.settings.cautions import BAD, BETTER, DERIVES, judge_words
 from advisor.facts.settings.record import Caution, Gone, InUse, KernelVersion, Least, MemoryShare, Setting
 from advisor.host.package_data import read_sections
 
-__all__ = ["CAUTIONS", "KEYS", "NAMED", "SETTINGS", "find_setting", "vendor_values"]
+__all__ = ["ATTRIBUTES", "CAUTIONS", "KEYS", "NAMED", "SETTINGS", "find_setting", "vendor_values"]
 
 _EVERYWHERE = ("all", "default")
 
@@ -43,7 +44,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {
     **dict.fromkeys(("fields", "keys", "contradictions"), lambda text: tuple(text.split())),
     "gone": _gone,
     **dict.fromkeys(("low", "high", "holds_memory"), int),
-    **dict.fromkeys(("is_intent", "is_of_gone"), bool),
+    **dict.fromkeys(("is_intent", "is_of_gone", "is_kept"), bool),
     **dict.fromkeys(("since", "until"), _version),
     "share": _share,
     "least": _least,
@@ -67,6 +68,8 @@ def _make_caution(name: str, parts: dict[str, Any]) -> Caution:
 
 
 def _make_setting(key: str, parts: dict[str, Any]) -> Setting:
+    hurts = [(words[6:], parts.pop(words)) for words in [*parts] if words.startswith("hurts.")]
+    parts["hurts_of"] = {word: text for words, text in hurts for word in words.split("|")}
     parts |= {name if name == "grows" else f"is_{name}": True for name in parts.pop("flags", "").split()}
     # A key without a star is looked up: to match each against all takes a tenth of a scan.
     about = {*fnmatch.filter(_WITH_CAUTION, key)} if "*" in key else {key} & _WITH_CAUTION
@@ -79,6 +82,10 @@ CAUTIONS = tuple(_make_caution(*row) for row in _read_table("cautions.ini"))
 _WITH_CAUTION = frozenset(key for one in CAUTIONS for key in one.keys)
 SETTINGS: Mapping[str, Setting] = {row[0]: _make_setting(*row) for row in _read_table("settings.ini")}
 """Every record by its key; a key with a star stands for each link."""
+ATTRIBUTES: Mapping[str, Setting] = {
+    one: _make_setting(one, dict(parts)) for ids, parts in _read_table("attributes.ini") for one in ids.split()
+}
+"""The records of what is no kernel parameter, by the id with stars."""
 KEYS = tuple(
     sorted(
         key.replace("*", scope)
@@ -94,8 +101,20 @@ NAMED = tuple(
 """Further keys that files may set: those with a caution, and those that a kernel removed or keeps without effect."""
 
 
+def _find_attribute(identity: str) -> Setting | None:
+    kind, *rest = identity.split(":")
+    device, leaf = ("*:" if len(rest) > 1 else ""), rest[-1]
+    group, _, name = leaf.partition(".")
+    stars = (leaf, f"{group}.{name.partition('-')[0]}-*", f"{group}.*", f"{leaf.partition('_')[0]}_*")
+    names = (*(f"{kind}:{device}{one}" for one in stars), f"{kind}:*")
+    return next((found for one in names if (found := ATTRIBUTES.get(one))), None)
+
+
 def find_setting(key: str) -> Setting | None:
-    """Return the record of a dotted key, that of each link for a link's own; None for a key that is unknown here."""
+    """Return the record of a dotted key, that of each link for a link's own, or of the id of a tunable of another kind;
+    None for what is unknown here."""
+    if ":" in key:
+        return _find_attribute(key)
     found = SETTINGS.get(key)
     parts = key.split(".")
     return found or (SETTINGS.get(".".join((*parts[:3], "*", *parts[4:]))) if len(parts) > 4 else None)

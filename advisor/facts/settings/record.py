@@ -201,6 +201,9 @@ class Setting(_Named, frozen=True, kw_only=True):
     shown_by: str = ""
     lower_hurts: str = ""
     higher_hurts: str = ""
+    hurts: str = ""
+    """When any value does harm that has no sentence of its own in ``hurts_of``."""
+    hurts_of: Mapping[str, str] = {}
     share: MemoryShare | None = None
     in_use: InUse | None = None
     least: Least | None = None
@@ -264,8 +267,11 @@ class Setting(_Named, frozen=True, kw_only=True):
     def harm_of(self, value: str, before: str = "") -> str:
         """Return when a value does harm, by the direction in which it departs from ``before`` where that is given;
         empty where it is not known."""
-        old, new = before.split(), value.split()
-        pairs = list(zip(old, new, strict=False)) if len(old) == len(new) and (before + value).strip() else []
+        if said := self.hurts_of.get(value) or self.hurts:
+            return said
+        other = ("1" if value == "0" else "0") if self.unit == "switch" else ""
+        old, new = (before or other).split(), value.split()
+        pairs = list(zip(old, new, strict=False)) if len(old) == len(new) and new else []
         if not all(is_count(word) for word in (*old, *new)):
             pairs = []
         is_lower = any(int(was) > int(now) for was, now in pairs) or not pairs
