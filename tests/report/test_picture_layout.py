@@ -285,8 +285,11 @@ def touching(places: Sequence[tuple[float, ...]]) -> Iterator[tuple[tuple[float,
         above.append(place)
 
 
-def assert_laid_out(drawing: Picture) -> None:
-    """Everything on the sheet; frames apart or one inside the other; texts apart and never across a frame's edge."""
+def assert_laid_out(drawing: Picture, *, is_even: bool = True) -> None:
+    """Everything on the sheet; frames apart or one inside the other; texts apart and never across a frame's edge.
+
+    A host of chance may have blocks that no columns part evenly: then ``is_even`` is false.
+    """
     sheet = (0.0, 0.0, drawing.width, drawing.height)
     frames = [box(shape) for shape in drawing.shapes if isinstance(shape, Box)]
     words = {box(shape) for shape in drawing.shapes if isinstance(shape, Label | Badge)}
@@ -301,7 +304,8 @@ def assert_laid_out(drawing: Picture) -> None:
             raise AssertionError((one, other))
         assert holds(one, other) or holds(other, one), (one, other)
     assert_lines_are_free(drawing, frames, words)
-    assert_columns_end_together(drawing)
+    if is_even:
+        assert_columns_end_together(drawing)
 
 
 def assert_columns_end_together(drawing: Picture) -> None:
@@ -424,7 +428,7 @@ def test_no_topology_makes_things_overlap_or_vanish(host: tuple[Facts, tuple[Ser
     crossing = {name for one in picture.crossings for name in one.names}
     for array in facts.arrays:
         assert (len(array.numa_nodes) > 1 and len(facts.numa.nodes) > 1) == (array.name in crossing)
-    assert_laid_out(draw_sheet(picture, sheet))
+    assert_laid_out(draw_sheet(picture, sheet), is_even=False)
 
 
 @settings(max_examples=25, deadline=None)
@@ -433,4 +437,4 @@ def test_no_name_makes_things_overlap(names: list[str], sheet: Sheet) -> None:
     links = tuple(build.link(name, pci=f"0000:{at:02x}:00.0", addresses=(name,)) for at, name in enumerate(names))
     disks = (build.disk("nvme0n1", model=names[0], mountpoints=tuple(names)),)
     facts = build.facts(host=build.identity(hostname=names[0]), links=links, disks=disks)
-    assert_laid_out(draw_sheet(host_picture(facts, judge(facts)), sheet))
+    assert_laid_out(draw_sheet(host_picture(facts, judge(facts)), sheet), is_even=False)
