@@ -114,6 +114,16 @@ def read_kernel_files(
         for notes in re.findall(r'^applied Notes: +(.*)$|"Notes applied": *\[([^\]]*)\]', text, re.MULTILINE):
             for note in re.findall(r"\w[\w.-]{0,63}", "".join(notes)):
                 made.put(f"/run/saptune/saved_state/{note}", "")
+    for text in commands.texts(r"mount(_-l)?"):
+        rows = re.findall(r"^(\S+) on (/\S*) type (\S+) \(([^\s)]+)\)", text, re.MULTILINE)
+        made.put("/proc/mounts", "\n".join(f"{' '.join(row)} 0 0" for row in rows))
+    for text in commands.texts(r"free(_-k)?"):
+        for kind, total, free in re.findall(r"^(Mem|Swap): +([0-9]+) +[0-9]+ +([0-9]+)\b", text, re.MULTILINE):
+            meminfo += f"{kind}Total: {total} kB\n{kind}Free: {free} kB\n"
+        made.put("/proc/meminfo", meminfo)
+    for text in commands.texts(r"lsb_release_-a"):
+        if name := re.search(r"^Description:\s+(\S.{0,100})$", text, re.MULTILINE):
+            made.put("/usr/lib/os-release", f'PRETTY_NAME="{name[1]}"')
     for text in commands.texts(r"tuned-adm_active"):
         if profile := re.search(r"^Current active profile: (\S.{0,200})$", text, re.MULTILINE):
             # It says this only where the daemon runs.
