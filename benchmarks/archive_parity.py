@@ -85,7 +85,7 @@ def read(source: Sequence[str] = ()) -> Mapping[str, Any]:
         for one in ("scan", "limits")
     )
     ceilings = [
-        f"{path['name']}: {one['stage']} {' '.join(one['where'])} {one['known']} {sorted(one['sustained'].items())}"
+        f"{path['device']}: {one['stage']} {' '.join(one['where'])} {one['known']} {list(one['sustained'].values())}"
         for path in limits["paths"]
         for one in path["ceilings"]
     ]
