@@ -413,7 +413,9 @@ LSPCI = """\
 def test_devices_by_the_outputs_of_tools(tmp_path: Path) -> None:
     outputs = {"lsblk": LSBLK, "lsblk -t": LSBLK_T, "iscsiadm -m session -P 3": ISCSI, "lspci -nnvv": LSPCI}
     outputs["numactl --hardware"] = COMMANDS["/usr/bin/numactl --hardware"]
-    host = opened(tmp_path, packed(sosreport({**outputs, "udevadm info -a /dev/nvme0n1": UDEV, "ip -d address": IP})))
+    outputs |= {"udevadm info -a /dev/nvme0n1": UDEV, "ip -d address": IP, "losetup -a": "/dev/loop0: [7]:2 (/srv/a)\n"}
+    loops = COMMON["/proc/partitions"] + "   7        0     1024 loop0\n   7        1     1024 loop1\n"
+    host = opened(tmp_path, packed({**sosreport(outputs), "/sosreport-db7-2026/proc/partitions": loops}))
     assert host.read("/sys/block/dm-0/dm/name") == "vg0-root"
     assert host.names("/sys/block/dm-0/slaves") == ("sda2",)
     assert host.names("/sys/block/dm-1/slaves") == ("sdb",)
@@ -425,6 +427,8 @@ def test_devices_by_the_outputs_of_tools(tmp_path: Path) -> None:
     assert (nvme.pcie.speed_gts, nvme.pcie.speed_max_gts, nvme.pcie.width) == (8.0, 16.0, 4)
     assert (disk.queue["read_ahead_kb"], disk.queue["nr_requests"]) == ("4096", "256")
     assert disk.partitions == ("sda1", "sda2")
+    assert disks["loop0"].detail["backing_file"] == "/srv/a"
+    assert [one.fact for one in facts.unknown if "backing" in one.fact] == ["disks.loop1.backing_file"]
     assert facts.iscsi
     (session,) = facts.iscsi.sessions
     assert (session.name, session.target, session.disks) == ("session4", "iqn.2003-01.org.example:t1", ("sdb",))

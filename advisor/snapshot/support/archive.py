@@ -105,6 +105,10 @@ def _add_kernel(
         place = taken.real(path.rpartition("/")[0])
         files.setdefault(f"{place}/{path.rpartition('/')[2]}" if isinstance(place, str) else path, data)
     directories |= made.directories
+    for path in links:
+        if re.fullmatch(r"/sys/block/loop[0-9]+", path):
+            # A loop device without its file would be a disk of its own.
+            unreadable.setdefault(f"{os.path.normpath(f'/sys/block/{links[path]}')}/loop/backing_file", UNRECORDED)
     for top, text in commands.named_texts(r"ls_-\w*R\w*_(?:--time-style_long-iso_)?(\.dev(?:\.[\w.-]+)?)"):
         _add_listing(text, top.replace(".", "/"), links, directories, unreadable)
 

@@ -92,6 +92,10 @@ def read_kernel_files(
     for text in commands.texts(r"lsblk(?:_-[ait]+)*(?:_-o_.*)?"):
         _add_lsblk(made, list(_rows_of_tree(text)), places)
     _add_mappings(made, commands, places)
+    for text in commands.texts(r"losetup_-a"):
+        for name, path in re.findall(r"^/dev/(loop[0-9]+): \S+ \((/.{0,1000}[^*\n])\)", text, re.MULTILINE):
+            if name in places:
+                made.put(f"{places[name]}/loop/backing_file", path)
     for text in commands.texts(r"grep_\.sys\.block\..*"):
         for name, path, value in re.findall(r"^/sys/block/([^/:]+)(/[\w/-]+):(.*)$", text, re.MULTILINE):
             if name in places:
