@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 from advisor.facts.cpulist import parse_list
 from advisor.facts.disks import Disk
+from advisor.facts.fibre_channel import RemotePort
 from advisor.host.numbers import count_of, is_count
 from advisor.rules import sources
+from advisor.rules.path_loss import FOR_EVER, fault_finder
 from advisor.rules.queries import is_up
 from advisor.rules.remedy import RunShell
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
@@ -16,13 +18,8 @@ from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 ORDER = 120
 
 _PORT_COMMANDS = 2048
-_LATEST_FAIL = 10
-_EARLIEST_FAIL = 30
-_LATEST_NVME_FAIL = 30
 _PATH_MEMORY = 600
-_SINGLE_PATH = 60
-"""Seconds, as `iscsi.replacement-timeout` has them for iSCSI; 600 are the kernel's own ctrl_loss_tmo."""
-_FOR_EVER = 1 << 32
+"""Seconds: the kernel's own ctrl_loss_tmo."""
 _USUAL_QUEUE = 128
 _GOOD = "Online"
 
@@ -167,10 +164,10 @@ def alua_groups(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
 
 @rule(
     id="multipath.fc-timeouts",
-    severity="advice",
+    severity="warning",
     title="FC paths fail over late, or single ones early",
-    what="fast_io_fail_tmo of the remote ports that are targets: above 10 s where paths of a multipath map are disks "
-    "over FC, below 30 s where such a disk has no map above it.",
+    what="The shorter of fast_io_fail_tmo and dev_loss_tmo of each remote port that has disks: above 10 s where a map "
+    "has another path, below 30 s where nothing has and no map queues.",
     why="When a port is lost, its requests wait for this time before multipath may send them over another path; "
     "without another path they fail then.",
     helps_when="There is another path: 5 s let a switch recover, and no longer. There is none: off waits for "
@@ -181,32 +178,33 @@ def alua_groups(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
     seen_live=False,
 )
 def fc_timeouts(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
-    members = _map_members(facts)
-    used = {disk.detail.get("remote_port") for disk in facts.disks if disk.name in members}
-    single = {disk.detail.get("remote_port") for disk in facts.disks if disk.name not in members} - used
-    early = {
-        one.name: f"{one.name}: {one.fast_io_fail} s"
-        for port in facts.fibre_channel
-        for one in port.remote_ports
-        if one.name in single and is_count(one.fast_io_fail or "") and int(one.fast_io_fail or 0) < _EARLIEST_FAIL
-    }
+    fault_of = fault_finder(facts)
+    behind: dict[str | None, list[str]] = {}
+    for disk in facts.disks:
+        behind.setdefault(disk.detail.get("remote_port"), []).append(disk.name)
+    faults: dict[str | None, dict[str, str]] = {}
+    for remote in (one for port in facts.fibre_channel for one in port.remote_ports):
+        if (seconds := _seconds_of(remote)) is not None:
+            fault = fault_of("fc", behind.get(remote.name, ()), seconds)
+            faults.setdefault(fault, {})[remote.name] = (
+                f"{remote.name}: fast_io_fail_tmo {remote.fast_io_fail or 'unknown'}, "
+                f"dev_loss_tmo {'unknown' if remote.dev_loss_seconds is None else remote.dev_loss_seconds}"
+            )
+    early, late = faults.get("early"), faults.get("late")
     if early:
         yield fc_timeouts.found(
-            title="FC disks without multipath fail early",
+            severity="warning",
+            title="FC disks without another path fail early",
             why="Nothing stands behind these paths: when the fabric is away for longer, the file system gets I/O "
             "errors and goes read-only.",
             evidence={"targets": tuple(early), "detail": tuple(early.values())},
-            remedy="set fast_io_fail_tmo of these remote ports to off, or give their disks a second path and multipath",
+            remedy="set fast_io_fail_tmo of these remote ports to off and dev_loss_tmo to at least 60, or give their "
+            "disks a second path and multipath",
         )
-    late = {
-        one.name: f"{one.name}: {one.fast_io_fail}"
-        for port in facts.fibre_channel
-        for one in port.remote_ports
-        if one.name in used and one.fast_io_fail and (one.fast_io_fail == "off" or int(one.fast_io_fail) > _LATEST_FAIL)
-    }
     if not late:
         return
     yield fc_timeouts.found(
+        severity="advice",
         title="Requests wait long before FC paths fail over",
         why="Programs stand still for that long, although another path works.",
         evidence={"targets": tuple(late), "detail": tuple(late.values())},
@@ -215,30 +213,30 @@ def fc_timeouts(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Fin
     )
 
 
-def _map_members(facts: Facts) -> frozenset[str]:
-    return frozenset(name for one in facts.arrays if one.manager == "dm-multipath" for name in one.members)
+def _seconds_of(remote: RemotePort) -> int | None:
+    """After how long requests fail: at fast_io_fail_tmo, without one when the kernel gives the port up."""
+    fast = FOR_EVER if remote.fast_io_fail == "off" else count_of(remote.fast_io_fail)
+    lost = FOR_EVER if remote.dev_loss_seconds is None else remote.dev_loss_seconds
+    return None if fast is None else min(fast, lost)
 
 
 def _seconds(disk: Disk, name: str) -> int | None:
     """A timeout of NVMe over a network; the largest number for ``off``, None where it is unknown."""
     text = disk.detail.get(name, "")
-    return _FOR_EVER if text in ("off", "-1") else count_of(text)
+    return FOR_EVER if text in ("off", "-1") else count_of(text)
 
 
 def _loss_faults(facts: Facts) -> Iterator[tuple[str, Disk]]:
-    members = _map_members(facts)
+    fault_of = fault_finder(facts)
     for disk in facts.disks:
         loss, fast = (_seconds(disk, name) for name in ("ctrl_loss_tmo", "fast_io_fail_tmo"))
         if disk.kind != "nvme" or loss is None:
             continue
-        if disk.name in members:
-            if min(loss, _FOR_EVER if fast is None else fast) > _LATEST_NVME_FAIL:
-                yield "late", disk
-        elif len(disk.paths) > 1:
+        if len(disk.paths) > 1:
             if loss < _PATH_MEMORY:
                 yield "forgotten", disk
-        elif min(loss, _FOR_EVER if fast is None else fast) < _SINGLE_PATH:
-            yield "early", disk
+        elif fault := fault_of("nvme", (disk.name,), min(loss, FOR_EVER if fast is None else fast)):
+            yield fault, disk
 
 
 _LOSS_WORDS = {

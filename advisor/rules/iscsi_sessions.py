@@ -14,14 +14,13 @@ from advisor.facts.site_settings import SiteSetting
 from advisor.host.numbers import count_noun
 from advisor.rules import multipath, sources
 from advisor.rules.iscsi import sessions_of
+from advisor.rules.path_loss import FOR_EVER, fault_finder
 from advisor.rules.queries import ISCSI, ISCSI_MULTIPATH
 from advisor.rules.remedy import Decide, RunShell, SetTunable, plan_profile
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
 
 ORDER = 150
 
-LONG_WITH_MULTIPATH_SECONDS = 30
-SHORT_WITHOUT_SECONDS = 60
 LATE_SWITCH_REQUESTS = 100
 CMDS_MAX = range(2, 2049)
 _CMDS, _DEPTH = "node.session.cmds_max", "node.session.queue_depth"
@@ -75,7 +74,7 @@ def _keep_waiting(facts: Facts) -> Iterator[SetTunable]:
         yield SetTunable(f"file:{path}:node.session.timeo.replacement_timeout", str(_WAIT_SECONDS), "at-least")
 
 
-def _list_timeouts(sessions: list[IscsiSession]) -> tuple[str, ...]:
+def _list_timeouts(sessions: Iterable[IscsiSession]) -> tuple[str, ...]:
     return tuple(
         f"{one.name} ({', '.join(one.disks)}): "
         + ("for ever" if (one.recovery_seconds or 0) < 0 else f"{one.recovery_seconds} s")
@@ -87,8 +86,8 @@ def _list_timeouts(sessions: list[IscsiSession]) -> tuple[str, ...]:
     id="iscsi.replacement-timeout",
     severity="warning",
     title="The replacement timeout does not fit the paths",
-    what="recovery_tmo of each session that has disks, with and without a multipath map above: above 30 s (or for "
-    "ever) with one, below 60 s without.",
+    what="recovery_tmo of each session that has disks, with and without another path in a multipath map above: above "
+    "30 s (or for ever) with one, below 60 s without. Not where a map of one path queues (queue_if_no_path).",
     why="With multipath a short timeout lets the other path take over; without it a long one rides an interruption "
     "out. The default of 120 s is for the latter; 5 to 15 s with multipath is common practice.",
     helps_when="A link, switch or storage controller fails or restarts.",
@@ -97,16 +96,13 @@ def _list_timeouts(sessions: list[IscsiSession]) -> tuple[str, ...]:
     sources=(sources.ISCSID_CONF, sources.OPEN_ISCSI),
 )
 def replacement_timeout(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[Finding]:
-    long, short = [], []
-    for session in sessions_of(facts):
-        seconds = session.recovery_seconds
-        if seconds is None or not session.disks:
-            continue
-        if facts.iscsi is not None and bool(set(facts.iscsi.multipath_disks).intersection(session.disks)):
-            if seconds < 0 or seconds > LONG_WITH_MULTIPATH_SECONDS:
-                long.append(session)
-        elif 0 <= seconds < SHORT_WITHOUT_SECONDS:
-            short.append(session)
+    fault_of = fault_finder(facts)
+    found: dict[str | None, list[IscsiSession]] = {}
+    for one in sessions_of(facts):
+        if (seconds := one.recovery_seconds) is not None:
+            fault = fault_of("iscsi", one.disks, FOR_EVER if seconds < 0 else seconds)
+            found.setdefault(fault, []).append(one)
+    long, short = found.get("late", ()), found.get("early", ())
     if long:
         yield replacement_timeout.found(
             severity="advice",
@@ -121,7 +117,7 @@ def replacement_timeout(facts: Facts, workload: DeclaredWorkload | None) -> Iter
         )
     if short:
         yield replacement_timeout.found(
-            title="iSCSI disks without multipath fail too early",
+            title="iSCSI disks without another path fail too early",
             why="Nothing stands behind these sessions: when one is away for longer, the file system gets I/O errors "
             "and goes read-only.",
             evidence={"sessions": tuple(one.name for one in short), "detail": _list_timeouts(short)},

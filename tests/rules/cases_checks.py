@@ -55,9 +55,11 @@ def head(states: str, policy: str = "numa", kernel: str = "6.1.0-25-amd64") -> d
     return {"disks": (drive,), "host": identity(kernel=kernel)}
 
 
-def fc(state: str = "Online", speed: int = 16, best: int = 16, fast: str | None = "5") -> dict[str, Any]:
+def fc(
+    state: str = "Online", speed: int = 16, best: int = 16, fast: str | None = "5", lost: int = 600
+) -> dict[str, Any]:
     """A port with one target port behind it, through which sdb and sdc of a multipath map are reached."""
-    remote = RemotePort("rport-1:0-2", "Online", is_target=True, fast_io_fail=fast, dev_loss_seconds=600)
+    remote = RemotePort("rport-1:0-2", "Online", is_target=True, fast_io_fail=fast, dev_loss_seconds=lost)
     return {"fibre_channel": (FcPort("host1", state, speed, best, (remote,)),)}
 
 
@@ -91,13 +93,14 @@ def over_tcp(queues: int, entries: int = 127) -> dict[str, Any]:
 
 
 def fabric(
-    loss: str | None, fast: str | None = "off", transport: str = "tcp", paths: int = 0, *, mapped: bool = False
+    loss: str | None, fast: str | None = "off", transport: str = "tcp", paths: int = 0, *, mapped: int = 0
 ) -> dict[str, Any]:
     """An NVMe disk over a network with these timeouts, alone, with native paths, or below dm-multipath."""
     given = {"transport": transport, "ctrl_loss_tmo": loss, "fast_io_fail_tmo": fast}
     own = {key: value for key, value in given.items() if value is not None}
     names = tuple(f"nvme0c{at}n1" for at in range(paths))
-    over = array("mpatha", "nvme0n1", manager="dm-multipath", level="multipath")
+    members = tuple(f"nvme{at}n1" for at in range(mapped))
+    over = array("mpatha", *members, manager="dm-multipath", level="multipath", detail={"features": "retain_attached"})
     return {"disks": (disk("nvme0n1", pci=None, paths=names, detail=own),), "arrays": (over,) if mapped else ()}
 
 

@@ -65,6 +65,11 @@ TWO = (path("eth1", 1), path("eth2", 2))
 MAP = array("mpatha", "sda", "sdb", manager="dm-multipath", level="multipath", device="dm-0", disks=("sda", "sdb"))
 
 
+def alone(features: str) -> Array:
+    """A map of one path."""
+    return replaced(MAP, {"members": ("sda",), "detail": {"features": features}})
+
+
 def turns(count: int | None, selector: str = "round-robin") -> tuple[Array, ...]:
     """The map with this many requests a turn in its table; with None the table could not be read."""
     groups = () if count is None else (PathGroup(selector, count, ("sda", "sdb")),)
