@@ -96,12 +96,17 @@ def idle_notes(changes: Iterable[Change], facts: Facts) -> Iterator[str]:
 
 
 def upper_notes(planned: Mapping[str, int], facts: Facts) -> Iterator[str]:
-    """What lies on a link that is raised and keeps its own MTU, as a VLAN or a child of IPoIB does."""
+    """What lies on a link that is raised and keeps its own MTU, as a VLAN or a child of IPoIB does, and ports of a
+    raised bridge that other programs keep."""
+    links = {link.name: link for link in facts.links}
     for name, mtu in sorted(planned.items()):
         upper = (link for link in facts.links if name in link.lower and link.kind in _WITH_OWN_MTU)
         kept = [link.name for link in upper if (link.mtu or mtu) < mtu and link.name not in planned]
         if kept:
             yield f"what lies on {name} keeps its own MTU: {', '.join(kept)}; --set links= names what is meant too"
+        ports = ports_of(links[name], links) if name in links else ()
+        if narrow := [one.name for one in ports if keeper_of(one, links) and (one.mtu or mtu) < mtu]:
+            yield f"ports of {name} drop larger frames until who made them raises them: {', '.join(narrow)}"
 
 
 def _skip_unable(name: str, limit: int) -> Selected:

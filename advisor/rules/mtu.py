@@ -253,8 +253,9 @@ def mtu_above_port(facts: Facts, workload: DeclaredWorkload | None) -> Iterator[
 
 
 def _below_own_ports(link: Link, links: Mapping[str, Link]) -> bool:
-    """Whether a bond, team or bridge has 1500 bytes at most over ports that all have more; a VLAN may mean to."""
-    sizes = [port.mtu or 0 for port in _own_ports(link, links)]
+    """Whether a bond, team or bridge has 1500 bytes at most over ports that all have more, those of guests among
+    them; a VLAN may mean to."""
+    sizes = [port.mtu or 0 for port in _link_ports(link, links)]
     is_master = link.kind in ("bond", "team", "bridge")
     return is_master and link.mtu is not None and link.mtu <= ETHERNET_MTU < min(sizes, default=0)
 

@@ -90,6 +90,7 @@ def test_a_plan_leaves_what_others_keep_and_says_where_to_change_it() -> None:
     )
     chosen = select_links({"mtu": "9000", "links": ("br0",)}, host)
     assert {one.names["link"]: one.refusal for one in chosen} == {"br0": None, "eno1": None}
+    assert ["tap100i0" in note for note in upper_notes({"br0": 9000}, host)] == [True]
     (refused,) = select_links({"mtu": "9000", "links": ("cni0",)}, host)
     assert refused.state == "blocked"
     assert "CNI plugin" in (refused.refusal or "")
