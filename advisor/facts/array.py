@@ -67,9 +67,10 @@ class Array(msgspec.Struct, frozen=True):
     """
 
     name: str
-    manager: Literal["md", "lvm", "dm-multipath", "controller", "dm", "vxvm", "drbd", "bcache", "zfs"]
+    manager: Literal["md", "lvm", "dm-multipath", "controller", "dm", "vxvm", "drbd", "bcache", "zfs", "btrfs"]
     """``dm``: a striped, mirrored or RAID mapping that is not LVM's (dmraid, plain dmsetup). ``vxvm``: a volume of
-    Veritas Volume Manager. ``zfs``: a pool, or a block device of one (a zvol)."""
+    Veritas Volume Manager. ``zfs``: a pool, or a block device of one (a zvol). ``btrfs``: a file system on
+    several devices."""
     device: str
     level: str | None
     chunk_bytes: int | None

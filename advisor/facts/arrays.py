@@ -19,7 +19,7 @@ from advisor.facts.dm import DmDevice
 from advisor.facts.dm_text import ArrayShape, TableGroup, multipath_groups, path_states
 from advisor.facts.md_sources import read_md
 from advisor.facts.multipath_text import MultipathMap
-from advisor.facts.rare_subjects import STACKED
+from advisor.facts.rare_subjects import BTRFS, STACKED
 from advisor.facts.segments import Structures
 from advisor.facts.storage import Storage, read_storage
 from advisor.facts.unknown import Unknowns
@@ -42,7 +42,7 @@ QUEUE_ATTRIBUTES = (
 )
 _AFTER_MD = frozenset("0123456789_")
 _COUNTED = frozenset({"round-robin", "queue-length", "service-time", "historical-service-time"})
-_ORDER = ("md", "lvm", "dm-multipath", "dm", "controller", "drbd", "bcache", "zfs")
+_ORDER = ("md", "lvm", "dm-multipath", "dm", "controller", "drbd", "bcache", "zfs", "btrfs")
 
 
 def read_arrays(
@@ -59,7 +59,7 @@ def read_arrays(
     arrays += [reader.multipath(one) for one in found_dm if one.role == "multipath"]
     if not found_dm and not host.is_live:
         arrays += recorded.volumes(host) + recorded.maps(host, unknown)
-    if others or pools:
+    if others or pools or host.names(BTRFS):
         from advisor.facts.stacked import read_stacked
 
         arrays += read_stacked(host, others, reader.storage, pools, unknown)

@@ -209,10 +209,13 @@ class BlockGraph:
 
     def node(self, device: str, mountpoints: Sequence[str] = ()) -> BlockNode | None:
         """The tree of a device, or of what is mounted there where the device itself is not among the facts."""
-        found = self._make_node(device, set())
+        wanted = set(mountpoints)
+        spread = (one for one in self._arrays.values() if one.manager == "btrfs" and wanted & set(one.mountpoints))
+        # The kernel shows such a file system as mounted from one of its devices.
+        over = next((one for one in spread if device in one.members), None)
+        found = self._of_array(over, set()) if over else self._make_node(device, set())
         if found is not None:
             return found
-        wanted = set(mountpoints)
         above = next((one for one in self._arrays.values() if wanted & set(one.mountpoints)), None)
         return self._make_node(above.device, set()) if above else None
 

@@ -22,6 +22,7 @@ IET = "/proc/net/iet"
 LLTTAB = "/etc/llttab"
 LLT_FLOW_QUERY = ("lltconfig", "-F", "query")
 MAIN_CF = "/etc/VRTSvcs/conf/config/main.cf"
+BTRFS = "/sys/fs/btrfs"
 STACKED = ("bcache", "drbd", "zd")
 """How devices begin that bcache, DRBD and ZFS make of others."""
 ZFS_POOLS = "/proc/spl/kstat/zfs"

@@ -1,7 +1,8 @@
-"""Devices that DRBD, bcache and ZFS make of others: their members, what these are to them, and their state.
+"""Devices that DRBD, bcache, ZFS and btrfs make of others: their members, what these are to them, and their state.
 
 Sources: DRBD user's guide, /proc/drbd (8.4) and ``drbdsetup status --json`` (9); Linux Documentation/admin-guide/bcache
-(``cache_mode``, ``state`` of the device behind); zpool-status(8), zvol in zfs(8).
+(``cache_mode``, ``state`` of the device behind); zpool-status(8), zvol in zfs(8);
+fs/btrfs/sysfs.c (``allocation/data``, ``devinfo``), mkfs.btrfs(8) for the copies of each profile.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from advisor.facts.array import Array, ArrayPart
+from advisor.facts.array import Array, ArrayPart, losses_left
 from advisor.facts.block import BlockNames, clean, natural, read_queue, read_size
 from advisor.facts.printable import printable
+from advisor.facts.rare_subjects import BTRFS
 from advisor.facts.storage import Storage
 from advisor.facts.unknown import Unknowns
 from advisor.facts.zfs import ZfsPool
@@ -26,6 +28,12 @@ _MINOR = lazy_regex(
     re.MULTILINE | re.ASCII,
 )
 _LOSING = frozenset({"SyncSource", "SyncTarget", "PausedSyncS", "PausedSyncT", "WFBitMapS", "WFBitMapT"})
+_PROFILES = {
+    **{"single": ("linear", 1), "dup": ("linear", 1), "raid0": ("raid0", 1), "raid5": ("raid5", 1)},
+    **{"raid6": ("raid6", 1), "raid10": ("raid10", 2)},
+    **{f"raid1{more}": ("raid1", copies) for copies, more in enumerate(("", "c3", "c4"), 2)},
+}
+"""Level and copies of a profile of btrfs; mirrors keep their copies on so many of the devices, in turn."""
 _QUEUE = ("scheduler", "nr_requests", "read_ahead_kb", "max_sectors_kb", "optimal_io_size", "logical_block_size")
 
 
@@ -133,6 +141,7 @@ def read_stacked(
             yield _bcache(host, base)
         else:
             yield _zvol(host, base, pools, unknown)
+    yield from _btrfs(host, storage)
     for pool in pools:
         if pool.layout is not None:
             members = tuple(dict.fromkeys(pool.layout.devices()))
@@ -217,3 +226,30 @@ def _zvol(host: Host, array: Array, pools: Sequence[ZfsPool], unknown: Unknowns)
     disks = tuple(dict.fromkeys(own[0].layout.devices())) if own[0].layout else ()
     state = "active" if own[0].state == "ONLINE" else None
     return msgspec.structs.replace(array, members=(own[0].name,), disks=disks, state=state)
+
+
+def _btrfs(host: Host, storage: Storage) -> Iterator[Array]:
+    """File systems on several devices; one whose data has several profiles (a balance half-way) has no level."""
+    for uuid in host.names(BTRFS):
+        place = f"{BTRFS}/{uuid}"
+        members = tuple(sorted(host.names(f"{place}/devices"), key=natural))
+        lost = [host.read_int(f"{place}/devinfo/{one}/missing") for one in host.names(f"{place}/devinfo")]
+        missing = sum(not isinstance(one, Missing) and one > 0 for one in lost)
+        if len(members) + missing < 2:
+            continue
+        profiles = _PROFILES.keys() & set(host.names(f"{place}/allocation/data"))
+        profile = min(profiles) if len(profiles) == 1 else None
+        level, copies = _PROFILES[profile] if profile else (None, 1)
+        total = len(members) + missing
+        level = "raid10" if level == "raid1" and total > copies else level
+        survives = losses_left("raid1", copies, missing) if copies > 1 else losses_left(level, total, missing)
+        made = _make(printable(uuid), "btrfs", level or "btrfs", members, storage)
+        yield msgspec.structs.replace(
+            made,
+            mountpoints=tuple(dict.fromkeys(at for one in members for at in storage.mountpoints(one))),
+            state="active" if not missing else "failed" if (survives or 0) < 0 else "degraded",
+            missing=missing,
+            expected=total,
+            survives=survives,
+            detail={"data": " ".join(sorted(profiles)), **({"layout": f"{copies} near-copies"} if copies > 1 else {})},
+        )

@@ -26,7 +26,7 @@ def _is_degraded(array: Array) -> bool:
     return bool(array.failed) and array.missing is None
 
 
-_NOUNS = {"dm-multipath": "path", "vxvm": "plex", "drbd": "replica"}
+_NOUNS = {"dm-multipath": "path", "vxvm": "plex", "drbd": "replica", "btrfs": "device"}
 
 
 def _title(array: Array, *, is_healing: bool) -> str:
@@ -120,6 +120,9 @@ def _inspect_array(array: Array) -> tuple[Remedy, ...]:
             show = RunShell("drbdadm status", "see which copy is behind, and the state of the connection to it")
             join = "drbdadm connect RESOURCE; after a split brain choose first whose changes are given up"
             return (show, Decide(f"bring the peer and the link to it back, then connect: {join}"))
+        case "btrfs":
+            show = RunShell("btrfs filesystem show", "see which device is missing")
+            return (show, Decide("put another in its place: btrfs replace start NUMBER DEVICE MOUNT"))
         case "vxvm":
             group, _, volume = array.name.partition("/")
             place = f"-g {shlex.quote(group)}"

@@ -11,6 +11,7 @@ from advisor.facts.array import Array
 from advisor.facts.block_graph import BlockGraph, BlockNode
 from advisor.facts.dm import STATUS, TABLE
 from advisor.facts.host_facts import Facts, scan
+from advisor.facts.rare_subjects import BTRFS
 from advisor.facts.stacked import parse_drbd_status, parse_proc_drbd
 from advisor.facts.zfs import ZPOOL, ZPOOL_STATUS, parse_zpool_status
 from advisor.host import Missing
@@ -227,6 +228,33 @@ def test_what_is_left_of_a_pool(rows: str, left: tuple[int, int, int]) -> None:
     text = f"  pool: tank\nconfig:\n\n\tNAME STATE\n\ttank DEGRADED\n\t{rows}\n".replace(";", "\n\t")
     pool = parse_zpool_status(text, str)["tank"]
     assert (pool.missing, pool.expected, pool.survives) == left
+
+
+@pytest.mark.parametrize(
+    ("profile", "missing", "level", "left"),
+    [
+        ("raid1", 0, "raid1", ("active", 0, 1)),
+        ("raid1", 1, "raid10", ("degraded", 1, 0)),
+        ("raid1c3", 1, "raid1", ("degraded", 1, 1)),
+        ("single", 1, "linear", ("failed", 1, -1)),
+        ("raid6", 2, "raid6", ("degraded", 2, 0)),
+    ],
+)
+def test_a_btrfs_on_several_devices(profile: str, missing: int, level: str, left: tuple[str, int, int]) -> None:
+    tree = Tree()
+    for index, drive in enumerate(("sda", "sdb")):
+        tree.scsi(drive, tree.pci("0000:01:00.0", 0), number=f"8:{16 * index}")
+        tree.directories.add(f"{BTRFS}/3f2a/devices/{drive}")
+    tree.files |= {f"{BTRFS}/3f2a/devinfo/{at}/missing": "1\n" for at in range(missing)}
+    tree.files[f"{BTRFS}/3f2a/allocation/data/{profile}/flags"] = "1\n"
+    tree.links["/dev/sda"] = "../sys/block/sda"
+    tree.mount("0:40", "/srv", "btrfs")
+    tree.files["/proc/self/mountinfo"] = tree.files["/proc/self/mountinfo"].replace("/dev/whatever", "/dev/sda")
+    found = scan(tree.host())
+    (made,) = found.arrays
+    assert (made.level, made.state, made.missing, made.survives) == (level, *left)
+    ((node, places, _),) = BlockGraph(found).tops()
+    assert (tuple(node.disks()), places) == (("sda", "sdb"), ("/srv",))
 
 
 def test_states_of_both_generations_of_drbd() -> None:
