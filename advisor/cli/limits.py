@@ -77,6 +77,9 @@ def limits(
     ] = False,
     is_agreed: Annotated[bool, Option("--yes", help="With --measure: do not ask.")] = False,
     what_if: WhatIf = None,
+    whole: Annotated[
+        bool, Option("--all", help="Print each part of each path, also where nothing is declared.")
+    ] = False,
     more: Annotated[list[str] | None, Argument(metavar="[K=V]...", hidden=True)] = None,
 ) -> int:
     """List the ceilings of each storage path, and which binds. From application to medium, then those of the whole
@@ -104,7 +107,8 @@ def limits(
     else:
         from advisor.report.limits import limits_text
 
-        print_text(limits_text(found, width=terminal_width(), color=wants_color()))
+        everything = whole or measure or any((volumes, instance_types, bench, measured_text, what_if, more))
+        print_text(limits_text(found, width=terminal_width(), color=wants_color(), everything=everything))
     return 0
 
 

@@ -31,26 +31,32 @@ def add_ceiling(page: Page, ceiling: HostCeiling, title: str) -> None:
     rows = [_ceiling_row(one, _stage_mark(one.stage, ceiling), ceiling.machine) for one in shown]
     if rows:
         page.table([head, *rows], indent=2)
-    ceiling_rows: list[tuple[str, tuple[Piece, ...]]] = [
+    unknown = [
         (f"{stage_words(one.stage, ceiling.machine)} ?", (_why_words(one),))
         for one in ceiling.stages
         if one.known == "unknown"
     ]
-    one, other = ceiling.binds, ceiling.write_binds
-    if ceiling.read_mb_s is None and ceiling.write_mb_s is None:
-        ceiling_rows.append(("ceiling", ("unknown: no stage is known of every path",)))
-    elif ceiling.read_mb_s == ceiling.write_mb_s and one and other and _next_stage(one) == _next_stage(other):
-        ceiling_rows.append(("ceiling", (binding_words(ceiling.read_mb_s, one, ceiling.machine),)))
-    else:
-        reads = one if ceiling.read_mb_s is not None else None
-        ceiling_rows.append(("reads", (binding_words(ceiling.read_mb_s, reads, ceiling.machine),)))
-        ceiling_rows.append(("writes", (binding_words(ceiling.write_mb_s, other, ceiling.machine),)))
-    ceiling_rows += _iops_rows(ceiling)
-    for measured in ceiling.measured:
-        ceiling_rows.append(("measured", (measured_words(measured),)))
-    page.labelled(ceiling_rows, indent=2)
+    page.labelled([*unknown, *ceiling_rows(ceiling)], indent=2)
     for note in ceiling.notes:
         page.add(note, indent=2, hang=2)
+
+
+def ceiling_rows(ceiling: HostCeiling) -> list[tuple[str, tuple[Piece, ...]]]:
+    """What binds reads and writes, the IOPS, and what was measured, each with its label."""
+    rows: list[tuple[str, tuple[Piece, ...]]] = []
+    one, other = ceiling.binds, ceiling.write_binds
+    if ceiling.read_mb_s is None and ceiling.write_mb_s is None:
+        rows.append(("ceiling", ("unknown: no stage is known of every path",)))
+    elif ceiling.read_mb_s == ceiling.write_mb_s and one and other and _next_stage(one) == _next_stage(other):
+        rows.append(("ceiling", (binding_words(ceiling.read_mb_s, one, ceiling.machine),)))
+    else:
+        reads = one if ceiling.read_mb_s is not None else None
+        rows.append(("reads", (binding_words(ceiling.read_mb_s, reads, ceiling.machine),)))
+        rows.append(("writes", (binding_words(ceiling.write_mb_s, other, ceiling.machine),)))
+    rows += _iops_rows(ceiling)
+    for measured in ceiling.measured:
+        rows.append(("measured", (measured_words(measured),)))
+    return rows
 
 
 def _stage_mark(stage: HostStage, ceiling: HostCeiling) -> str | None:

@@ -9,8 +9,9 @@ import msgspec
 
 from advisor.limits.records import Bound, Known, Limits, ObservedShare, PathCeiling, Rate, StoragePath
 from advisor.report.format import ranked, runs
-from advisor.report.host_ceiling import add_ceiling, members_words
-from advisor.report.layout import Page, Piece, Span, listed
+from advisor.report.host_ceiling import add_ceiling, ceiling_rows, members_words
+from advisor.report.layout import Page, Piece, Span, command_span, listed
+from advisor.report.severities import severity_span
 from advisor.report.units import format_binary, format_decimal
 from advisor.report.what_if import add_what_if
 
@@ -31,11 +32,14 @@ def limits_document(limits: Limits) -> dict[str, object]:
     return {"schema": "advisor.limits/1", **msgspec.to_builtins(limits)}
 
 
-def limits_text(limits: Limits, *, width: int, color: bool) -> str:
-    """Each path with its ceilings, the binding one below; paths that are alike are printed once."""
+def limits_text(limits: Limits, *, width: int, color: bool, everything: bool = True) -> str:
+    """Each path with its ceilings, the binding one below; paths that are alike are printed once. Unless
+    ``everything``, a path is a line: a common host takes a screen."""
     page = Page(width, color=color)
     title = f"Ceilings of {limits.hostname or 'this host'}"
     page.add(Span(title, "bold"), *((f" · {limits.instance_type}",) if limits.instance_type else ()), hang=2)
+    if not everything:
+        return _short_text(page, limits)
     page.add("Each path by itself, nothing else running. What is not known may lie lower; nothing is estimated.")
     page.add("Two figures are reads / writes.")
     for kind, title in (("storage", "Storage"), ("network", "Links")):
@@ -69,6 +73,41 @@ def limits_text(limits: Limits, *, width: int, color: bool) -> str:
         if limits.what_if:
             add_what_if(page, limits.host, limits.what_if)
     return page.text
+
+
+def _short_text(page: Page, limits: Limits) -> str:
+    for kind, title in (("storage", "Storage"), ("network", "Links")):
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for path in limits.paths:
+            if path.kind == kind:
+                alike.setdefault(_short_cells(path), []).append(path.name)
+        page.heading(title, "" if alike else ": none found")
+        if alike:
+            head = [Span(word, "dim") for word in ("path", "MB/s", "IOPS", "bound by")]
+            page.table([head, *((members_words(names), *cells) for cells, names in alike.items())])
+    parts = [one for path in limits.paths for one in path.ceilings if one.known == "unknown"]
+    # The drives of each array count themselves: they are named once.
+    words = ("drives" if one.stage == "medium" else one.what for one in parts)
+    unknown = dict.fromkeys((*words, *(one.what for one in limits.unknown)))
+    page.blank()
+    page.add(Span("Unknown", "yellow"), f", and may lie lower: {', '.join(unknown)}.", hang=2)
+    for finding in limits.findings:
+        page.add(severity_span(finding.severity), f" {finding.title}", hang=2)
+    if limits.host:
+        page.labelled([(f"Host: {label}", words) for label, words in ceiling_rows(limits.host)], indent=0)
+    page.add(Span("Each part, why it is unknown, and the sources: ", "dim"), command_span("advisor limits --all"))
+    page.add(Span("To read unknown drives with fio: ", "dim"), command_span("advisor limits --measure"))
+    return page.text
+
+
+def _short_cells(path: StoragePath) -> tuple[str, ...]:
+    """MB/s and IOPS, reads / writes, and what binds them; what is unknown is a question mark."""
+    figures: dict[str, Bound] = {one.quantity: one for one in path.sustained}
+    pairs = [[figures.get(f"{way}_{unit}") for way in ("read", "write")] for unit in ("mb_per_s", "iops")]
+    words = (dict.fromkeys(format_number(one.value) if one else "?" for one in pair) for pair in pairs)
+    bound = dict.fromkeys(one.what for one in path.sustained)
+    by = ", ".join(bound) or "unknown"
+    return *(" / ".join(pair) for pair in words), f"{by}; more in bursts" if path.burst else by
 
 
 def _is_unknown(path: StoragePath) -> bool:

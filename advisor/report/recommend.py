@@ -27,6 +27,7 @@ _STANDINGS: Mapping[Standing, str] = {
 }
 _IDLE: Mapping[Standing, str] = {"in-force": "Already set", "not-applicable": "Do not apply", "unfit": "Do not fit"}
 """What nobody has to act on: a line each."""
+_NAMES_SHOWN = 4
 _HOLDS = {True: "yes", False: "no", None: "not declared"}
 
 
@@ -51,9 +52,9 @@ def recommendation_text(
 ) -> str:
     """The judgements for a person, in at most ``width`` columns.
 
-    Of a profile that fits, its first reason and when it hurts; of the others a line; of all of them everything with
-    ``everything``. ``findings`` are those of a scan, advice or more, that name no profile. Unless ``is_live``, the
-    commands are for another host.
+    Of a profile that fits, what speaks for it, when it hurts and the next command, each in a sentence; the others by
+    name: a common host takes a screen. Everything of all of them with ``everything``. ``findings`` are those of a
+    scan, advice or more, that name no profile. Unless ``is_live``, the commands are for another host.
     """
     page = Page(width, color=color)
     page.add(Span(_headline_words(found, findings), "bold"))
@@ -61,30 +62,27 @@ def recommendation_text(
     if not is_live:
         page.add("Captured host: the commands below are to be run there.")
     if recognised is not None:
-        page.add(_recognised_words(recognised, workload), hang=2)
+        page.add(_recognised_words(recognised, workload, everything=everything), hang=2)
     for fits, heading in _HEADINGS.items():
         chosen = [one for one in found if one.fits == fits and (everything or one.standing not in _IDLE)]
         if chosen:
             page.heading(heading)
+        if not everything and fits != "yes":
+            _add_alike(page, chosen, _STYLES[fits])
+            continue
         for one in chosen:
-            basis = Span(_STANDINGS[one.standing], _STYLES[one.fits])
-            if not everything and one.fits != "yes":
-                # Profiles of which the same is said share its line.
-                alike = [other.profile for other in chosen if other.summary == one.summary]
-                if one.profile == alike[0]:
-                    page.add(Span(", ".join(alike), "bold"), ": ", basis, f". {one.summary}", indent=2, hang=4)
+            basis = Span(_STANDINGS[one.standing], _STYLES[fits])
+            if not everything:
+                _add_short(page, one, basis)
                 continue
             page.blank()
             page.add(Span(one.profile, "bold"), ": ", basis, indent=2, hang=4)
-            if everything or not one.why:
-                page.add(one.summary, indent=4)
-            why = () if one.standing == "not-applicable" else one.why if everything else one.why[:1]
+            page.add(one.summary, indent=4)
+            why = () if one.standing == "not-applicable" else one.why
             rows: list[tuple[str, Sequence[Piece]]] = [
                 *_label_rows("why", [f"{reason.text}{f' ({reason.rule})' if reason.rule else ''}" for reason in why])
             ]
-            if not everything:
-                rows += _label_rows("hurts when", one.hurts[-1:])
-            elif one.fits != "no":
+            if one.fits != "no":
                 rows += _label_rows("its cases", [(f"{case.text}: {_HOLDS[case.holds]}") for case in one.cases])
                 rows += _label_rows(
                     "measured", [f"{each.text} With: {each.workload}. {each.source}" for each in one.measured]
@@ -98,14 +96,48 @@ def recommendation_text(
     for standing, words in () if everything else _IDLE.items():
         idle = [one.profile for one in found if one.standing == standing]
         if idle:
-            page.blank()
-            page.add(Span(f"{words}: ", "dim"), ", ".join(idle), hang=2)
+            page.add(Span(f"{words}: ", "dim"), _named(idle), hang=2)
     if not everything and found:
-        page.blank()
         page.add(Span("Each with its reasons, figures and sources: ", "dim"), command_span("advisor recommend --all"))
     if any(one.command for one in found):
-        page.add(Span("To keep a profile only if a gain is measured: ", "dim"), command_span(trial_command()))
+        page.add(Span("Only if a gain is measured: ", "dim"), command_span(trial_command()))
     return page.text
+
+
+def _add_short(page: Page, one: Recommendation, basis: Span) -> None:
+    page.add(
+        Span(one.profile, "bold"),
+        ": ",
+        basis,
+        f". {_sentence(one.why[0].text if one.why else one.summary)}",
+        indent=2,
+        hang=2,
+    )
+    if one.hurts:
+        page.add(Span("hurts when: ", "dim"), _sentence(one.hurts[-1]), indent=4, hang=2)
+    if one.command:
+        page.command(one.command, indent=4)
+
+
+def _add_alike(page: Page, chosen: Sequence[Recommendation], style: Style) -> None:
+    """Profiles of one standing in a line, with the reason where they share it."""
+    for standing in dict.fromkeys(one.standing for one in chosen):
+        alike = [one for one in chosen if one.standing == standing]
+        summaries = {one.summary for one in alike}
+        why = f". {_sentence(summaries.pop())}" if len(summaries) == 1 else ""
+        page.add(
+            Span(_STANDINGS[standing], style), f": {_named([one.profile for one in alike])}{why}", indent=2, hang=2
+        )
+
+
+def _sentence(text: str) -> str:
+    """The first sentence, or what of it a semicolon ends."""
+    return text.partition(". ")[0].partition(";")[0].removesuffix(".") + "."
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - _NAMES_SHOWN
+    return ", ".join(names) if more < 2 else f"{', '.join(names[:_NAMES_SHOWN])} and {more} more"
 
 
 def _headline_words(found: Sequence[Recommendation], findings: int) -> str:
@@ -129,7 +161,7 @@ def _headline_words(found: Sequence[Recommendation], findings: int) -> str:
 
 def _workload_words(workload: DeclaredWorkload | None) -> str:
     if workload is None:
-        return "No workload is declared: only what this host shows by itself is judged (--workload NAME or K=V,…)."
+        return "No workload is declared (--workload): only what this host shows is judged."
     said = [
         _given_words("blocks of {value}", workload.block_bytes, lambda size: _size_words(int(size))),
         _given_words("{value} % writes", workload.write_share, lambda share: f"{100 * share:g}"),
@@ -147,15 +179,18 @@ def _given_words(words: str, value: float | None, shown: Callable[[float], str])
     return "" if value is None else words.format(value=shown(value))
 
 
-def _recognised_words(found: Recognition, workload: DeclaredWorkload | None) -> str:
+def _recognised_words(found: Recognition, workload: DeclaredWorkload | None, *, everything: bool) -> str:
     if found.configuration is not None:
         how = "recognised, not declared" if workload is None else "recognised, with what is declared"
         return f"InfoScale: {TITLES[found.configuration]}: {how} ({'; '.join(found.evidence)})."
     possible = [title for name, title in TITLES.items() if found.fits[name] != "no"]
     if not possible:
         return "InfoScale: none of the white paper's five configurations."
-    text = "InfoScale: {configurations}. Unknown: {facts}."
-    return text.format(configurations=", or ".join(possible), facts="; ".join(found.untold))
+    if everything:
+        return f"InfoScale: {', or '.join(possible)}. Unknown: {'; '.join(found.untold)}."
+    # How each is learnt stands behind its colon.
+    untold = "; ".join(fact.partition(": ")[0] for fact in found.untold)
+    return f"InfoScale: {counted(len(possible), 'configuration')} possible. Unknown: {untold}."
 
 
 def _size_words(size: int) -> str:

@@ -128,7 +128,7 @@ def test_a_link_of_unknown_speed_is_named_once(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     for name, text in (("type", "1"), ("operstate", "up"), ("carrier", "1"), ("mtu", "1500"), ("speed", "-1")):
         (place / name).write_text(f"{text}\n")
-    done = advisor("--root", tmp_path, COLUMNS="160")
+    done = advisor("--all", "--root", tmp_path, COLUMNS="160")
     assert "eth0: its driver reports no speed" in done.stdout, done.stdout + done.stderr
     assert "not known of eth0" not in done.stdout
     assert "eth0: eth0" not in done.stdout

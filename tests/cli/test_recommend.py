@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.inside import call_inside
 from tests.trees import make_tree
 
+LAB = Path(__file__).parents[2] / "docs/examples/lab.tar.gz"
 DROPS = "Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors\nUdp: 9000 0 0 0 1204 0\n"
 
 
@@ -26,14 +29,20 @@ def test_another_host_is_judged_and_the_code_is_0(tmp_path: Path) -> None:
     where = str(tree(tmp_path / "host"))
     page = call_inside("recommend", "--root", where)
     assert (page.returncode, page.stderr) == (0, "")
-    assert "UDP receive buffer errors since the host started: 1,204" in page.stdout
-    assert "\x1b" not in page.stdout
+    assert "UDP receive buffer errors since the host started: 1,204" in " ".join(page.stdout.split())
     done = call_inside("recommend", "--root", where, "--workload", "fss-udp", "--json")
     document = json.loads(done.stdout)
     assert (done.returncode, document["schema"]) == (0, "advisor.recommendation/1")
     fits = {one["profile"]: one["fits"] for one in document["recommendations"]}
     assert fits["socket-buffers-8m"] == "yes"
     assert document["workload"]["name"] == "fss-udp"
+
+
+@pytest.mark.parametrize("command", ["recommend", "limits"])
+def test_a_common_host_takes_one_screen_and_the_rest_is_named(command: str) -> None:
+    page = call_inside(command, "--snapshot", LAB, COLUMNS="80").stdout
+    assert len(page.splitlines()) < 24
+    assert f"advisor {command} --all" in page
 
 
 def test_a_host_without_anything_is_judged_too(tmp_path: Path) -> None:
