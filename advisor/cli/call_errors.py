@@ -22,9 +22,8 @@ def call_message(error: Any) -> str:
             return f"{option}: was removed; {gone}"
         known = {one.lstrip("-"): one for param in params for one in (*param.opts, *param.secondary_opts)}
         close = near_names(option.lstrip("-"), (name for name, one in known.items() if one.startswith("--")))
-        meant = _MEANT.get(option.lstrip("-"), "")
-        if meant in known:
-            close = [meant]
+        word = option.lstrip("-")
+        close = next(([target] for target, words in _MEANT.items() if target in known and word in words.split()), close)
         if not close:
             return f"No such option: {option}"
         names = ", ".join(known[one] for one in close)
@@ -76,20 +75,22 @@ silence ignore snooze accept acknowledge ack suppress hide: advisor mute ID --re
 unsilence unignore unsnooze unhide: advisor unmute ID lists a finding again
 check audit doctor diagnose inspect analyze analyse health findings issues problems detect assess:
  advisor scan lists what is wrong on this host
-facts info hardware inventory show host: advisor scan --all prints every fact of this host
+facts info hardware inventory show host summary detail details kernel cpu memory numa irq disk disks net network link
+ links storage: advisor scan --all prints every fact of this host
 report: advisor scan --html FILE writes a page with a picture and the findings
-picture draw topology map: advisor scan --picture, --svg FILE or --html FILE
+picture draw graph topology map: advisor scan --picture, --svg FILE or --html FILE
 capture collect dump archive sosreport backup save: advisor snapshot -o FILE captures what a scan reads
 diff: advisor verify compares this host with what was applied; advisor fleet compare compares hosts
 drift validate: advisor verify compares this host with what was applied
 history log logs list ls transactions changes state: advisor status --all lists transactions; advisor scan, findings
 set sysctl enable activate install change write run start: advisor apply PROFILE or KEY=VALUE, after advisor plan
 repair mend remediate correct heal: advisor fix ID fixes a finding
-top monitor watch stat perf bottleneck live slow: advisor why --watch shows what binds this host now
+top monitor watch stat stats perf bottleneck live slow: advisor why --watch shows what binds this host now
 preview simulate dry-run dryrun try test: advisor plan PROFILE or KEY=VALUE shows what would change
 import export lint profile convert presets: advisor profiles list, show, lint, import and export
 suggest advise advice recommendations optimize optimise auto improve: advisor recommend lists the profiles that fit
-benchmark measure fio: advisor prove PROFILE measures a gain; advisor bench measures a host
+benchmark measure fio gain proof result results: advisor prove PROFILE measures a gain; advisor bench measures a host;
+ advisor prove-replay FILE shows a saved proof
 capacity ceiling ceilings max: advisor limits lists the ceilings of each path
 ping mtu path reach latency: advisor probe PEER measures round-trip time and path MTU
 keep commit yes: advisor confirm keeps a transaction that awaits confirmation
@@ -97,25 +98,38 @@ script: advisor rollback-script and advisor apply-script print POSIX sh scripts
 hosts cluster ansible: advisor fleet does the same on many hosts
 metrics prometheus exporter: advisor scan --prometheus FILE writes metrics
 completion completions: advisor --install-completion installs it for the current shell
-what describe man doc docs: advisor explain NAME; advisor COMMAND --help
+what how describe man doc docs example examples: advisor explain NAME; advisor COMMAND --help
+config configure init setup tutorial wizard getting-started: advisor without a command leads through scan,
+ plan and apply
+update upgrade uninstall: the package manager, or a newer checkout's setup.sh; before: advisor rollback --all
 record workload: advisor observe -o FILE writes the load as a workload file
 """
 OTHER_WORDS = {
     word: hint
-    for words, _, hint in (line.partition(": ") for line in _TABLE.strip().replace(":\n ", ": ").split("\n"))
+    for words, _, hint in (line.partition(": ") for line in _TABLE.strip().replace("\n ", " ").split("\n"))
     for word in words.split()
 }
 """Commands of other tools and first guesses, with the call that stands for them here."""
 
 _MEANT = {
-    **dict.fromkeys(("trial", "trial-seconds", "timeout", "watchdog"), "confirm-within"),
-    **dict.fromkeys(("simulate", "check", "noop", "no-act", "preview"), "dry-run"),
-    **dict.fromkeys(("assume-yes", "assumeyes", "force", "noninteractive", "non-interactive"), "yes"),
-    **dict.fromkeys(("runtime", "temporary", "no-persist"), "runtime-only"),
-    **dict.fromkeys(("comment", "why", "because"), "reason"),
-    **dict.fromkeys(("expires", "for"), "until"),
+    "confirm-within": "trial trial-seconds timeout watchdog",
+    "dry-run": "simulate check noop no-act preview n",
+    "yes": "assume-yes assumeyes force noninteractive non-interactive",
+    "runtime-only": "runtime temporary temp no-persist",
+    "reason": "comment why because message m",
+    "until": "expire expires expiry for",
+    "seconds": "duration time for period",
+    "budget": "duration time max-time",
+    "snapshot": "file input from capture archive",
+    "output": "file out",
+    "inventory": "hosts host file",
+    "forks": "jobs parallel j",
+    "target": "dir path mount",
+    "fail-on": "severity exit-code",
+    "json": "format yaml",
+    "all": "verbose v full details history long",
 }
-"""Options of other tools, with what stands for them here."""
+"""Options of advisor, each with the words of other tools for it; the first that the command has is meant."""
 
 
 _GONE = {

@@ -133,4 +133,4 @@ def watch_host(seconds: float, host: Host | None = None) -> WatchedHost:
 def check_seconds(seconds: float) -> None:
     """Raises UsageError for a time that is no span."""
     if not 0.5 <= seconds <= LONGEST_SECONDS:
-        raise UsageError(f"--seconds {seconds}: expected 0.5 to {LONGEST_SECONDS:.0f}")
+        raise UsageError(f"--seconds {seconds}: expected 0.5 to {LONGEST_SECONDS:.0f}", hint="--seconds 10")

@@ -33,7 +33,7 @@ def check_observation(
 ) -> None:
     """Raise UsageError or RefusedError where `observe_load` has nothing to observe, without its wait."""
     if not 1 <= seconds <= LONGEST_SECONDS:
-        raise UsageError(f"--seconds {seconds}: expected 1 to {LONGEST_SECONDS:.0f}")
+        raise UsageError(f"--seconds {seconds}: expected 1 to {LONGEST_SECONDS:.0f}", hint="--seconds 10")
     asked = host or live_host()
     if not asked.is_live:
         raise UsageError("a captured host has no requests to observe")

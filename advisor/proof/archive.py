@@ -45,6 +45,9 @@ _FIGURE = (1e-9, 1e18)
 _LEAST_LEVEL = 1e-9
 """Of significance: no session shares its 5 % among so many."""
 
+_NO_PROOF = "not a saved proof or series"
+_PROOFS = "give a file of --save, or of proofs in the state directory: NAME.json.gz"
+
 
 class Saved(msgspec.Struct, frozen=True):
     """A proof with what fio printed, by run number."""
@@ -179,10 +182,10 @@ def load_any(path: str | Path, *, only_trusted: bool = False) -> Saved | SavedBe
     except PermissionError as error:
         raise PermissionDeniedError(f"{path}: {error.strerror}", hint="run it as who saved it, or as root") from error
     except gzip.BadGzipFile as error:
-        raise InvalidInputError(f"{path}: not a saved proof or series: not compressed by gzip") from error
+        raise InvalidInputError(f"{path}: {_NO_PROOF}: not compressed by gzip", hint=_PROOFS) from error
     except (OSError, EOFError, zlib.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         words = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise InvalidInputError(f"{path}: not a saved proof or series: {words}") from error
+        raise InvalidInputError(f"{path}: {_NO_PROOF}: {words}", hint=_PROOFS) from error
     _check_session(path, saved)
     change = msgspec.structs.replace
     if isinstance(saved, Saved):
@@ -251,7 +254,7 @@ def _check_session(path: str | Path, saved: Saved | SavedBench) -> None:
     except AdvisorError as error:
         raise InvalidInputError(f"{path}: {error.message}", hint=error.hint) from error
     except ValueError as error:
-        raise InvalidInputError(f"{path}: not a saved proof or series: {error}") from error
+        raise InvalidInputError(f"{path}: {_NO_PROOF}: {error}", hint=_PROOFS) from error
 
 
 def _check_arms(session: Session) -> None:

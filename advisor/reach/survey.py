@@ -41,9 +41,9 @@ def survey(host: Host, names: Sequence[str], *, mtu: int | None, count: int, pro
     PermissionDeniedError where this process may not send echoes.
     """
     if mtu is not None and not LEAST_MTU <= mtu <= LARGEST:
-        raise UsageError(f"--mtu {mtu}: not within {LEAST_MTU}..{LARGEST} bytes")
+        raise UsageError(f"--mtu {mtu}: expected {LEAST_MTU} to {LARGEST} bytes", hint="--mtu 9000")
     if not 1 <= count <= MAX_COUNT:
-        raise UsageError(f"--count {count}: not within 1..{MAX_COUNT}")
+        raise UsageError(f"--count {count}: expected 1 to {MAX_COUNT}", hint="--count 10")
     facts = read_peer_facts(host)
     peers = named_peers(host, facts, names) if names else peers_of(host, facts)
     if not peers.asked:
