@@ -116,9 +116,8 @@ if [ "$1" = configure ]; then
     /usr/bin/python3 -m compileall -q -j 0 /usr/lib/advisor || :
 fi
 POSTINST
-cat > "$tree/DEBIAN/prerm" <<'PRERM'
-#!/bin/sh
-set -e
+cp packaging/debian/prerm "$tree/DEBIAN/prerm"
+cat >> "$tree/DEBIAN/prerm" <<'PRERM'
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
     systemctl --no-reload disable --now advisor-metrics.timer >/dev/null 2>&1 || :
 fi

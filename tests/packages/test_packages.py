@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from advisor.version import __version__
+from tests.running import run_text
 
 from .conftest import ROOT, run
 
@@ -152,3 +153,22 @@ def test_the_debian_package_is_whole_and_comes_out_the_same_twice(tmp_path: Path
     # Nothing shows where it was built.
     found = subprocess.run(["grep", "-rlF", str(ROOT), tree], capture_output=True, text=True, check=False)
     assert not found.stdout
+
+
+def test_a_removal_says_how_to_undo_what_stays(tmp_path: Path) -> None:
+    with tarfile.open(ROOT / "tests/fixtures/transactions/three-layers-0.1.0.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    path = f"{Path(sys.executable).parent}:{os.defpath}"
+    spec = (ROOT / "packaging/rpm/host-advisor.spec").read_text().rpartition("%preun\n")[2].partition("%systemd")[0]
+    for script, gone, stays in (((ROOT / "packaging/debian/prerm").read_text(), "remove", "upgrade"), (spec, "0", "1")):
+        told = [
+            run_text(
+                ["sh", "-ec", script, "prerm", word],
+                env={"PATH": path, "ADVISOR_STATE_DIR": str(tmp_path / state)},
+                check=True,
+            ).stderr
+            for word, state in ((gone, "state"), (stays, "state"), (gone, "none"))
+        ]
+        scripts = [line.strip() for line in told[0].splitlines()[1:]]
+        assert scripts == [f"sh /var/lib/advisor/transactions/000{number}/rollback.sh" for number in (3, 2, 1)]
+        assert told[1:] == ["", ""]
