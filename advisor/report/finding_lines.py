@@ -115,10 +115,11 @@ def is_settable(group: NumberedFindings) -> bool:
 def finding_lines(
     numbered: Sequence[NumberedFindings], width: int, *, spare: int | None = None
 ) -> Iterator[Sequence[Span]]:
-    """A line for each, no wider than ``width`` columns: what has no room is cut at a word, and marked ``…``.
+    """Each in lines no wider than ``width`` columns; what has no room goes on below, as far as ``spare`` lines are
+    left. Beyond them a text is cut at a word, and marked ``…``.
 
-    A command that has no room on the line of its text is on one of its own below it: ``spare`` is how many such lines
-    there may be, those of the first findings first; any number without it.
+    A command that has no room on the line of its text is on one of its own below it, which counts as well: the first
+    findings come first. Without ``spare`` there may be any number of such lines.
     """
     if not numbered:
         return
@@ -146,7 +147,10 @@ def finding_lines(
             # There is a line left on which a text that would be cut can leave its command to the next one.
             has_room, size, text = False, room, finding_text(one, room)
         if not has_room:
-            first, *more = fitted(text, size) if width < NARROW else [shortened(text, size)]
+            first, *more = wrapped(text, size)
+            if spare is not None and len(more) > spare:
+                first, more = shortened(text, size), []
+            spare = None if spare is None else spare - len(more)
             yield [*line, Span(first)]
             yield from ([Span(" " * (width - room)), Span(part)] for part in more)
             if command and columns(command) <= room and spare != 0:
@@ -163,7 +167,14 @@ def _padded(text: str, size: int) -> str:
 
 def fitted(text: str, width: int) -> list[str]:
     """Return the text as one line that is cut where it has no room; as several in a narrow window."""
-    return wrap(clean(text), max(width, 1), break_on_hyphens=False) if width < NARROW else [shortened(text, width)]
+    return wrapped(text, width) if width < NARROW else [shortened(text, width)]
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return the text in lines of ``width`` columns; one with wide characters in one line that is cut."""
+    text = clean(text)
+    is_plain = columns(text) == len(text)
+    return wrap(text, max(width, 1), break_on_hyphens=False) or [""] if is_plain else [shortened(text, width)]
 
 
 def shortened(text: str, size: int) -> str:

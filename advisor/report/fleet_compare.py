@@ -22,7 +22,7 @@ from advisor.host.grouping import group_pairs
 from advisor.report.encode import encode_document
 from advisor.report.format import natural, ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded
-from advisor.report.severities import count_severities, severity_span
+from advisor.report.severities import count_severities, paint_counts, severity_span
 from advisor.report.units import format_speed
 from advisor.rules.finding import SEVERITIES
 
@@ -225,7 +225,7 @@ def verdict_words(comparison: HostComparison) -> str:
 
 
 def summary_pieces(comparison: HostComparison) -> Sequence[Piece]:
-    return (Span(summary_words(comparison), "bold"), " · ", verdict_words(comparison))
+    return (Span(summary_words(comparison), "bold"), " · ", *paint_counts(verdict_words(comparison)))
 
 
 def differing_hosts(comparison: HostComparison) -> list[tuple[HostLine, list[FleetFinding]]]:

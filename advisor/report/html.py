@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from advisor.report.format import clean
-from advisor.report.severities import LOOKS
+from advisor.report.severities import LOOKS, split_counts
 from advisor.version import __version__
 
 if TYPE_CHECKING:
@@ -26,13 +26,14 @@ class Raw(str):
 def html_environment() -> Environment:
     """Return an environment that escapes everything and spells out what is not printable.
 
-    Filters are ``place`` (percent or pixels) and ``pixels``.
+    Filters are ``place`` (percent or pixels), ``pixels`` and ``split_counts``.
     """
     from advisor.shell.templates import make_environment
 
     made = make_environment(escape_html=True).overlay(finalize=_mark_said)
     made.globals["severities"] = LOOKS
     made.filters["place"] = _format_place
+    made.filters["split_counts"] = split_counts
     made.filters["pixels"] = _format_pixels
     return made
 

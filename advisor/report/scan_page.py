@@ -17,7 +17,7 @@ from advisor.host.provenance import Provenance
 from advisor.report.device_blocks import add_arrays, add_disks, add_links
 from advisor.report.devices import Shelf, list_shelves, named_by
 from advisor.report.finding_blocks import add_findings
-from advisor.report.finding_lines import finding_text, judged_words, shortened
+from advisor.report.finding_lines import finding_text, judged_words, shortened, wrapped
 from advisor.report.format import format_minute, natural
 from advisor.report.layout import (
     HEADING,
@@ -28,6 +28,7 @@ from advisor.report.layout import (
     Piece,
     Span,
     Style,
+    columns,
     counted,
     emit_line,
     join_parts,
@@ -295,8 +296,10 @@ def _lines(findings: Iterable[Finding], numbers: dict[int, int], width: int) -> 
         # Numbers are those of the page of today; what is gone, or muted, has none.
         number = next((numbers[id(one)] for one in findings if one.id == group.id and id(one) in numbers), None)
         head = f"  {'' if number is None else number:>2} "
-        text = shortened(finding_text(group, width - 16), width - 16)
-        yield [Span(head), padded(severity_span(group.severity), 8), Span(f"  {text}")]
+        size = max(width - columns(head) - 10, 1)
+        first, *more = wrapped(finding_text(group, size), size)
+        yield [Span(head), padded(severity_span(group.severity), 8), Span(f"  {first}")]
+        yield from ([Span(" " * (columns(head) + 10) + part)] for part in more)
 
 
 class MutingRow(msgspec.Struct, frozen=True):

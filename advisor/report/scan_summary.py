@@ -20,6 +20,7 @@ from advisor.report.devices import list_shelves
 from advisor.report.finding_lines import counts_text, finding_lines, finding_text, fitted, is_settable, shortened
 from advisor.report.format import clean, format_minute
 from advisor.report.layout import COMMAND, HEADING, QUIET, UNKNOWN, Span, columns, emit_line, listed, width_of
+from advisor.report.severities import paint_counts
 from advisor.report.units import format_binary, times
 from advisor.rules.finding import Finding
 from advisor.rules.judged import Judged, count_judged
@@ -213,7 +214,7 @@ def _list_lines(
 
 def _wrapped(text: str, width: int) -> Iterator[Sequence[Span]]:
     """The heading of the list; what has no room goes on below it, in as many lines as it needs."""
-    yield from ([Span(line, HEADING)] for line in wrap(text, width, break_on_hyphens=False))
+    yield from (paint_counts(line, HEADING) for line in wrap(text, width, break_on_hyphens=False))
 
 
 NEED = "advisor's commands need"

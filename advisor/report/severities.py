@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from advisor.host.patterns import lazy_regex
 from advisor.report.layout import Cell, Span, Style, counted
 
 if TYPE_CHECKING:
@@ -29,6 +30,20 @@ LOOKS = (
 )
 """The gravest first."""
 SEVERITY_STYLE: dict[str, Style] = {look.name: look.style for look in LOOKS}
+
+
+_COUNT = lazy_regex(r"(\b[0-9]+ (?:critical|warnings?|advice|info)\b)")
+
+
+def split_counts(text: str) -> Iterator[tuple[str, str]]:
+    """The text in parts, each with the severity that it counts, or none."""
+    for part in _COUNT.split(text):
+        yield (part.rpartition(" ")[2].removesuffix("s") if _COUNT.fullmatch(part) else ""), part
+
+
+def paint_counts(text: str, style: Style = "") -> list[Span]:
+    """A text with its counts of severities in their colours, the rest in ``style``."""
+    return [Span(part, SEVERITY_STYLE.get(severity, style)) for severity, part in split_counts(text)]
 
 
 def severity_span(severity: str) -> Span:

@@ -116,8 +116,8 @@ def test_what_is_worth_knowing_has_one_line_and_keeps_its_numbers() -> None:
     assert "Maxim" not in brief_text(only)
 
 
-@pytest.mark.parametrize("width", [30, 40, 59])
-def test_a_narrow_window_cuts_no_finding(width: int) -> None:
+@pytest.mark.parametrize("width", [30, 40, 59, 60, 80])
+def test_a_window_cuts_no_finding_while_it_has_lines_and_colours_its_count(width: int) -> None:
     title = "A sysctl line loses to TuneD, which sets it again whenever it starts, and to the units"
     (first,) = many_findings(1)
     found = summary(facts(), (msgspec.structs.replace(first, title=title),))
@@ -125,6 +125,7 @@ def test_a_narrow_window_cuts_no_finding(width: int) -> None:
     assert [line for line in lines if columns(line) > width] == []
     assert "…" not in "".join(lines)
     assert set(title.split()) <= set(" ".join(lines).split())
+    assert "\x1b[1;31m1 critical" in summary_text(found, width=width, color=True)
 
 
 def test_advice_alone_is_named_in_the_brief_line() -> None:
