@@ -15,6 +15,7 @@ import pytest
 import advisor
 from advisor import operations as api
 from advisor.errors import PermissionDeniedError, UsageError
+from tests.running import run_text
 from tests.trees import make_tree
 
 ROOT = Path(__file__).parents[1]
@@ -26,12 +27,8 @@ HOST = {
 
 
 def command(*words: str | Path) -> object:
-    done = subprocess.run(
-        [sys.executable, "-m", "advisor", *map(str, words), "--json"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = run_text(
+        [sys.executable, "-m", "advisor", *map(str, words), "--json"], env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
     return json.loads(done.stdout)
 
@@ -90,13 +87,10 @@ def run_in_namespace(program: str, place: Path, link: str) -> subprocess.Complet
     """Run a program in a network namespace with one pair of links, with its own state."""
     make = f"mount -t sysfs none /sys && ip link add {link} type veth peer name v1"
     make += f" && ip link set lo up && ip link set {link} up && ip link set v1 up"
-    return subprocess.run(
+    return run_text(
         ["unshare", "--net", "--mount", "sh", "-c", f'{make} && exec "$@"', "sh", sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": str(ROOT), "ADVISOR_STATE_DIR": str(place / "state")},
         cwd=place,
-        capture_output=True,
-        text=True,
-        check=False,
     )
 
 

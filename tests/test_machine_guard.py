@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.machine_guard import blamed_names
+from tests.running import run_text
 
 ROOT = Path(__file__).parents[1]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace")
@@ -34,11 +35,8 @@ def run_session(where: Path, bodies: list[str]) -> subprocess.CompletedProcess[s
     pytest_words = [sys.executable, "-m", "pytest", "-q", "-p", "tests.machine_guard", "-p", "no:cacheprovider"]
     own = "mount -t sysfs sysfs /sys && mount -t tmpfs tmpfs /var/lib && mkdir /var/lib/advisor"
     inside = f'{own} && ip link add there0 type veth peer name there1 && exec "$@"'
-    return subprocess.run(
+    return run_text(
         ["unshare", "--net", "--mount", "sh", "-c", inside, "sh", *pytest_words, "-c", "/dev/null", str(where)],
-        capture_output=True,
-        text=True,
-        check=False,
         cwd=ROOT,
         env={**os.environ, "OTHER": f"[ -e /sys/class/net/cni0 ] || {{ {OTHER}; }}"},
     )

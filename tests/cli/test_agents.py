@@ -39,6 +39,7 @@ from advisor.transaction.journal import Store
 from tests.cli.inside import call_inside
 from tests.diagnosis.cases import CASES
 from tests.fleet.test_why import save_machine
+from tests.running import run_text
 from tests.schemas import judge
 from tests.trees import host_of, listing, make_tree
 
@@ -416,12 +417,9 @@ def test_a_clock_that_is_set_back_prolongs_nothing(tmp_path: Path) -> None:
     for shift, why in ((3600, "expired"), (-30, "expired"), (60, None)):
         grant(kept)
         words = ["unshare", "--time", "--fork", f"--boottime={shift}"]
-        done = subprocess.run(
+        done = run_text(
             [*words, sys.executable, "-c", code, str(tmp_path / "state"), PLAN],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
         )
         if "unshare" in done.stderr:
             pytest.skip(done.stderr)
@@ -536,13 +534,10 @@ def test_without_the_sdk_the_command_says_what_to_install(tmp_path: Path) -> Non
         "import importlib.util as u\nfound = u.find_spec\n"
         "u.find_spec = lambda name, *more: None if name == 'mcp' else found(name, *more)\n"
     )
-    done = subprocess.run(
+    done = run_text(
         [sys.executable, "-m", "advisor", "mcp"],
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"},
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 3
     assert "needs host-advisor[mcp]" in done.stderr

@@ -15,6 +15,7 @@ import pytest
 from advisor.proof.archive import save_result
 from tests.cli.inside import call_inside
 from tests.proof.benches import OTHER, saved, speeds
+from tests.running import run_text
 from tests.schemas import judge
 
 ADVISOR = [sys.executable, "-m", "advisor"]
@@ -92,12 +93,6 @@ def test_standard_output_that_fails_is_told_once(form: list[str], tmp_path: Path
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
-    done = subprocess.run(
-        ["sh", "-c", f"{sys.executable} -m advisor profiles show numa-pinning | head -n 1"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
+    done = run_text(["sh", "-c", f"{sys.executable} -m advisor profiles show numa-pinning | head -n 1"], cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("\n") == 1

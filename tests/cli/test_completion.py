@@ -34,6 +34,7 @@ from advisor.rules.finding import SEVERITIES
 from advisor.rules.workload import parse_workload
 from advisor.transaction.journal import Applied, Store
 from tests.report.test_change import change, plan
+from tests.running import run_text
 from tests.trees import make_command
 
 BIN = Path(sys.executable).parent
@@ -60,9 +61,7 @@ def ask_bash(environment: dict[str, str], *words: str, where: Path | None = None
         f"COMP_WORDS=(advisor {shlex.join(words)}); COMP_CWORD={len(words)}; "
         "_advisor_completion advisor; printf '%s\\n' \"${COMPREPLY[@]}\""
     )
-    done = subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, env=environment, check=True, cwd=where
-    )
+    done = run_text(["bash", "-c", script], env=environment, check=True, cwd=where)
     assert not done.stderr
     return done.stdout.split()
 
@@ -157,9 +156,7 @@ def test_fish_itself_starts_the_program_once(
     environment = counted_program(state, tmp_path)
     (tmp_path / "advisor.fish").write_text(SCRIPTS["fish"])
     script = f"source {tmp_path}/advisor.fish; complete -C {shlex.quote(line)}"
-    done = subprocess.run(
-        ["fish", "--no-config", "-c", script], capture_output=True, text=True, env=environment, check=True, cwd=tmp_path
-    )
+    done = run_text(["fish", "--no-config", "-c", script], env=environment, check=True, cwd=tmp_path)
     assert [one.partition("\t")[0] for one in done.stdout.splitlines()] == offered
     assert (tmp_path / "starts").read_text() == "\n"
 
@@ -207,9 +204,7 @@ def test_zsh_puts_no_space_behind_what_goes_on(state: dict[str, str], tmp_path: 
 @pytest.mark.parametrize("shell", SCRIPTS)
 def test_what_is_shown_and_installed_is_our_own_script(shell: str, state: dict[str, str], tmp_path: Path) -> None:
     environment = {**state, "HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
-    shown = subprocess.run(
-        ["advisor", "--show-completion", shell], capture_output=True, text=True, env=environment, check=True
-    )
+    shown = run_text(["advisor", "--show-completion", shell], env=environment, check=True)
     assert shown.stdout.strip() == SCRIPTS[shell].strip()
     subprocess.run(["advisor", "--install-completion", shell], capture_output=True, env=environment, check=True)
     places = {"bash": ".bash_completions/advisor.sh", "fish": ".config/fish/completions/advisor.fish"}

@@ -12,6 +12,7 @@ import pytest
 from advisor.cli import parser
 from advisor.cli.help_text import EXAMPLES, GROUPS
 from docs.command_page import help_pages
+from tests.running import run_text
 
 PAGES = help_pages()
 
@@ -20,13 +21,7 @@ ONE_EXAMPLE_IS_ENOUGH = {"fleet receive"}
 
 
 def help_of(path: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "advisor", *path.split(), "--help"],
-        env={**os.environ, "COLUMNS": "80"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_text([sys.executable, "-m", "advisor", *path.split(), "--help"], env={**os.environ, "COLUMNS": "80"})
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from tests.cli.test_bad_input import advisor
 from tests.containers import needs_a_host
 from tests.proof.conftest import disk, fake_fio
 from tests.proof.fakes import CALM, FakeFio
+from tests.running import run_text
 
 __all__ = ["disk", "fake_fio"]
 
@@ -86,11 +86,8 @@ def test_a_proven_gain_is_applied_where_that_is_asked_for(
     (fake_fio.directory / "speed").symlink_to("/proc/sys/kernel/msgmnb")
     size = ("--quick", "--dead-time", "0.1", "--file-size", "1M", "--seconds", "0.1", "--seed", "1", "--json")
     command = ("prove", "longer-queues", "--target", str(place / "target"), *size, *words)
-    done = subprocess.run(
+    done = run_text(
         ["unshare", "--ipc", "--mount", "sh", "-c", CALM_HOST, "sh", place, sys.executable, "-m", "advisor", *command],
-        capture_output=True,
-        text=True,
-        check=False,
         env={
             **os.environ,
             "PATH": f"{fake_fio.directory}:{os.environ['PATH']}",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from tests.cli.test_prove_command import ROOT, needs_namespaces
 from tests.proof.conftest import disk, fake_fio
 from tests.proof.fakes import CALM, FakeFio
 from tests.report.pasted import lines_too_wide
+from tests.running import run_text
 from tests.schemas import judge
 
 __all__ = ["disk", "fake_fio"]
@@ -101,12 +101,9 @@ class TunedHost:
             *words,
             *(["--json"] if as_json else []),
         ]
-        done = subprocess.run(
+        done = run_text(
             [*INSIDE, CALM_HOST, "sh", str(self.place), sys.executable, "-m", "advisor", *call],
-            capture_output=True,
-            text=True,
             timeout=240,
-            check=False,
             env={
                 **os.environ,
                 "ADVISOR_STATE_DIR": str(self.place / "state"),
@@ -329,12 +326,9 @@ def test_a_pattern_of_fio_judges_a_search(fake_fio: FakeFio, disk: Path) -> None
     judged = ("--workload", "infoscale.4k-rand-r100", "--target", str(target), "--seconds", "0.1", "--file-size", "1M")
     call = ["tune", *named, *judged, "--budget", "20m", "--seed", "5", "--dead-time", "0.1", "--json"]
     shell = CALM_HOST.replace("&& mount", '&& mount --bind "$1/diskstats" /proc/diskstats && mount', 1)
-    done = subprocess.run(
+    done = run_text(
         [*INSIDE, shell, "sh", str(host.place), sys.executable, "-m", "advisor", *call],
-        capture_output=True,
-        text=True,
         timeout=240,
-        check=False,
         env={
             **os.environ,
             "PATH": f"{fake_fio.directory}:{os.environ['PATH']}",

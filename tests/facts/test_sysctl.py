@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -21,6 +20,7 @@ from advisor.host import Host, MemoryFiles, NoCommands
 from tests.captured import captured_file
 from tests.cases import read_cases
 from tests.each import for_each
+from tests.running import run_text
 
 ROOT = Path(__file__).parents[2]
 RMEM = "net.ipv4.tcp_rmem"
@@ -233,9 +233,7 @@ def in_namespace(script: str) -> str:
     """Standard output of a script in network and mount namespaces of its own."""
     if os.geteuid() != 0:
         pytest.skip("needs root to make namespaces")
-    done = subprocess.run(
-        ["unshare", "--net", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False, timeout=60
-    )
+    done = run_text(["unshare", "--net", "--mount", "sh", "-c", script], timeout=60)
     if "unshare failed" in done.stderr:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr

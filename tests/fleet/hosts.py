@@ -17,7 +17,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Final, TypeVar
 
 from tests.cases import read_cases
 from tests.forked import forked
+from tests.waiting import until
 
 DATA = read_cases(__file__)
 
@@ -34,7 +34,6 @@ BOOT: Final = Path(__file__).parent / "boot.sh"
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 FIRST: Final = 11  # 192.0.2.11 is the first host; .1 the controller
 _NEWNET: Final = 0x40000000
-_PATIENCE_SECONDS: Final = 30.0
 _LEARNING_AT_MOST: Final = 16
 """More hosts than this are given each other's cards: the kernel has one table of neighbours for all namespaces of a
 machine (1,024 of them, neigh/default/gc_thresh3), and hosts that learn of each other fill it for everybody."""
@@ -310,7 +309,7 @@ class Hosts:
         self._undo.callback(process.kill)
         self._controller = process.pid
         own = os.stat("/proc/self/ns/net").st_ino
-        _until(lambda: _namespace(process.pid, "net") not in (own, None) and "sleep" in _command_line(process.pid))
+        until(lambda: _namespace(process.pid, "net") not in (own, None) and "sleep" in _command_line(process.pid))
         self._undo.callback(self._end_controller_processes)
         self._ip("link", "set", "lo", "up")
         self._ip("link", "add", "br0", "address", _card(1), "type", "bridge")
@@ -349,7 +348,7 @@ class Hosts:
 
     def _wire(self, name: str) -> None:
         own = os.stat("/proc/self/ns/net").st_ino
-        _until(lambda: self._has_child(name) and _namespace(self.pid(name), "net") not in (own, None))
+        until(lambda: self._has_child(name) and _namespace(self.pid(name), "net") not in (own, None))
         end = f"h{self._number(name)}"
         # The wire itself takes large packets; how large ones a host sends is its own setting.
         words = ["link", "add", end, "mtu", "9000", "master", "br0", "up", "type", "veth"]
@@ -371,7 +370,7 @@ class Hosts:
                 (home / "no-sshd").exists() or self.inside(lambda: _answers(self.address(name)))
             )
 
-        _until(is_up)
+        until(is_up)
 
 
 def _make_home(home: Path, common: Path, kind: Kind, name: str) -> None:
@@ -469,13 +468,6 @@ def _answers(address: str) -> bool:
             return True
     except OSError:
         return False
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + _PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < end, "it never came to that"
-        time.sleep(0.01)
 
 
 def _pids() -> Iterator[int]:

@@ -26,6 +26,7 @@ from advisor.fleet.paths.matrix import (
 )
 from tests.cases import read_cases
 from tests.fleet.wires import member
+from tests.running import run_text
 
 DATA = read_cases(__file__)
 
@@ -144,9 +145,7 @@ def test_every_shell_runs_it_and_a_link_s_name_is_data(shell: str, tmp_path: Pat
     fake(tmp_path, 'printf "%s\\n" "$*" >> "${0%/*}/log"; exit 1')
     for text in scripts():
         command = [*shell.split(), "-c", text]
-        done = subprocess.run(
-            command, capture_output=True, text=True, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=False
-        )
+        done = run_text(command, env={"PATH": f"{tmp_path}:/usr/bin:/bin"})
         assert (done.returncode, done.stderr) == (0, "")
         answer = parse_answer(done.stdout)
         assert answer.is_whole
@@ -161,9 +160,7 @@ def test_without_ping_it_says_so(tmp_path: Path) -> None:
         "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "/nowhere"
     )
     (tmp_path / "date").symlink_to("/usr/bin/date")
-    done = subprocess.run(
-        ["/bin/dash", "-c", text], capture_output=True, text=True, env={"PATH": str(tmp_path)}, check=False
-    )
+    done = run_text(["/bin/dash", "-c", text], env={"PATH": str(tmp_path)})
     assert done.stdout == "advisor-probe 1 none\nend 1\n"
     found = make_matrix(choose_targets(nodes(2)), {"n000": parse_answer(done.stdout)})
     assert found.silent_hosts == {"n000": "no ping(8) on this host", "n001": "not asked"}

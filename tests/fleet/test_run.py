@@ -9,8 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import pytest
 
 from tests.fleet.hosts import Hosts, Kind, why_not
 from tests.schemas import judge
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 
@@ -81,13 +81,6 @@ def files(hosts: Hosts, name: str) -> str:
 
 def states(document: Any) -> dict[str, str]:
     return {host["name"]: host["state"] for host in document["hosts"]}
-
-
-def until(holds: Callable[[], bool], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it never came to that"
-        time.sleep(0.05)
 
 
 def journal(hosts: Hosts, run: str = "0001") -> str:
@@ -191,7 +184,7 @@ def test_an_interrupt_puts_the_open_wave_back_at_once() -> None:
     with fleet(2) as hosts:
         assert stop_at(hosts, '"verb":"apply"', window=300, number=signal.SIGINT) == 130
         assert mtus(hosts) == [1500, 1500]
-        until(lambda: not any("watch.sh" in line for name in hosts.names for line in hosts.processes(name)), seconds=20)
+        until(lambda: not any("watch.sh" in line for name in hosts.names for line in hosts.processes(name)))
         assert advisor(hosts, "status")["runs"][0]["state"] == "stopped"
 
 

@@ -29,6 +29,7 @@ from advisor.planning.records import Plan
 from advisor.tunables.edits import Persisted
 from docs.command_page import help_pages
 from tests.cases import read_cases
+from tests.running import run_text
 from tests.trees import make_tree
 
 ROOT = Path(__file__).parents[2]
@@ -48,12 +49,9 @@ def place(tmp_path: Path) -> Path:
 
 def advisor(place: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "ADVISOR_STATE_DIR": str(place / "state"), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
+    done = run_text(
         [sys.executable, "-m", "advisor", "profiles", "export", *map(str, words), "--root", str(place / "host")],
-        capture_output=True,
-        text=True,
         env=environment,
-        check=False,
     )
     assert "Traceback" not in done.stderr
     return done

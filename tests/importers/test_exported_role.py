@@ -18,6 +18,7 @@ from advisor.planning.records import Plan
 from advisor.tunables.edits import Persisted
 from advisor.tunables.tunable import Sense
 from tests.cases import read_cases
+from tests.running import run_text
 
 BIN = Path(sys.executable).parent
 
@@ -40,16 +41,13 @@ def play(out: Path, *words: str) -> tuple[str, dict[str, int]]:
         **{**os.environ, "HOME": str(out.parent), "ANSIBLE_NOCOLOR": "1", "ANSIBLE_PIPELINING": "1"},
         **{"ANSIBLE_PYTHON_INTERPRETER": sys.executable, "ANSIBLE_LOCAL_TEMP": str(out.parent / "tmp")},
     }
-    done = subprocess.run(
+    done = run_text(
         [
             *(os.environ.get("ADVISOR_ANSIBLE_PLAYBOOK", str(BIN / "ansible-playbook")), "-i", "node1,", "-c", "local"),
             *("-e", "ansible_become=false", *words, "site.yml"),
         ],
         cwd=out,
         env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     counts = {name: int(number) for name, number in re.findall(r"(\w+)=(\d+)", done.stdout.rpartition("RECAP")[2])}
     assert counts.get("ok"), done.stdout + done.stderr
@@ -73,9 +71,7 @@ def test_check_mode_shows_the_live_values_and_changes_none(tmp_path: Path) -> No
 
 
 def settings_sh(out: Path, verb: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["sh", str(out / "roles/p/files/settings.sh"), verb], capture_output=True, text=True, check=False
-    )
+    return run_text(["sh", str(out / "roles/p/files/settings.sh"), verb])
 
 
 TRIPLE: tuple[Sense, ...] = ("exactly", "at-least", "at-least")

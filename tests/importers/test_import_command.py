@@ -16,6 +16,7 @@ from advisor.operations.imports import import_profile, save_profile
 from advisor.operations.library import lint_file
 from advisor.profiles.lint import lint_profile
 from tests.cases import read_cases
+from tests.running import run_text
 from tests.trees import make_tree
 
 
@@ -27,13 +28,8 @@ def _profile(directory: Path, text: str) -> str:
 
 
 def advisor(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "advisor", "profiles", "import", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, **environment},
-        check=False,
+    return run_text(
+        [sys.executable, "-m", "advisor", "profiles", "import", *arguments], cwd=cwd, env={**os.environ, **environment}
     )
 
 

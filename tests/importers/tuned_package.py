@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from advisor.host import DirectoryFiles, Host, NoCommands
+from tests.running import run_text
 from tests.trees import make_command
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "advisor-tests"
@@ -63,9 +64,7 @@ def _unpacked() -> tuple[Path | None, str]:
 
 
 def _download(directory: Path) -> tuple[Path | None, str]:
-    done = subprocess.run(
-        ["apt-get", "download", "tuned"], cwd=directory, capture_output=True, text=True, timeout=300, check=False
-    )
+    done = run_text(["apt-get", "download", "tuned"], cwd=directory, timeout=300)
     packages = list(directory.glob("tuned_*.deb"))
     if not packages:
         return None, f"apt-get download tuned: {done.stderr.strip()[-200:]}"
@@ -94,14 +93,11 @@ def ask(question: dict[str, Any], *, commands: Path | None = None) -> dict[str, 
     """What TuneD's own code answers; ``commands`` are found before the system's."""
     packages = tuned_root() / "usr/lib/python3/dist-packages"
     path = f"{commands}:{os.environ['PATH']}" if commands else os.environ["PATH"]
-    done = subprocess.run(
+    done = run_text(
         [sys.executable, "-B", "-W", "ignore", str(ORACLE)],
         input=json.dumps(question),
         env={**os.environ, "PYTHONPATH": str(packages), "PATH": path},
-        capture_output=True,
-        text=True,
         timeout=120,
-        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     answer: dict[str, Any] = json.loads(done.stdout)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from advisor.version import __version__
+from tests.running import run_text
 
 from .conftest import ROOT, read_floors, run
 
@@ -108,12 +109,9 @@ class Chroot:
     def run(self, script: str) -> str:
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8"}
         environment |= {"DEBIAN_FRONTEND": "noninteractive", "SOURCE_DATE_EPOCH": "1795478400"}
-        done = subprocess.run(
+        done = run_text(
             [*ALONE, 'mount -t proc proc "$0/proc"; exec chroot "$0" sh -ec "$1"', str(self.place), script],
             env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
         )
         assert done.returncode == 0, f"{script}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout
@@ -125,9 +123,7 @@ def trixie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chroot]:
     if os.geteuid() != 0 or not shutil.which("debootstrap"):
         pytest.skip("a fresh Debian 13 needs root and debootstrap")
     place = tmp_path_factory.mktemp("trixie")
-    base = subprocess.run(
-        ["debootstrap", "--variant=minbase", "trixie", place], capture_output=True, text=True, check=False
-    )
+    base = run_text(["debootstrap", "--variant=minbase", "trixie", place])
     if base.returncode:
         pytest.skip(f"no Debian 13 from here: {base.stdout[-200:]}")
     yield Chroot(place)

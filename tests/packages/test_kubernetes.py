@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.running import run_text
 from tests.trees import make_command
 
 ROOT = Path(__file__).parents[2]
@@ -130,13 +130,8 @@ def test_the_commands_of_the_daemonset_run_with_its_mounts(tmp_path: Path) -> No
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OUTPUT": str(output), "ADVISOR_ONCE": "1"}
     environment.pop("ADVISOR_STATE_DIR", None)
     environment["POD_COMMAND"] = advisor + script.replace("--seconds 30", "--seconds 0.5")
-    done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", INSIDE, "sh", str(tmp_path / "top"), *words],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-        timeout=300,
+    done = run_text(
+        ["unshare", "--mount", "sh", "-c", INSIDE, "sh", str(tmp_path / "top"), *words], env=environment, timeout=300
     )
     if "overlay" in done.stderr and "mount:" in done.stderr:
         pytest.skip("no overlay file system here")
@@ -184,14 +179,7 @@ def test_the_jobs_apply_and_roll_back_on_the_node(tmp_path: Path) -> None:
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "ADVISOR_STATE_DIR": str(state)}
     environment["PATH"] = f"{stand_ins}:{environment['PATH']}"
-    done = subprocess.run(
-        ["unshare", "--net", "--mount", "sh", "-ec", script],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-        timeout=300,
-    )
+    done = run_text(["unshare", "--net", "--mount", "sh", "-ec", script], env=environment, timeout=300)
     lines = done.stdout.splitlines()
     before = lines[0].split()[1]
     assert "apply 0 611" in lines, done.stderr

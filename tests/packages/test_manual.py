@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.running import run_text
 
 from .conftest import ROOT, run
 
@@ -22,12 +23,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shown(page: Path) -> str:
     if not shutil.which("man"):
         pytest.skip("no man(1) here")
-    done = subprocess.run(
+    done = run_text(
         ["man", "--warnings", "-E", "UTF-8", "-l", str(page)],
         env={"MANWIDTH": "80", "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "MAN_KEEP_FORMATTING": ""},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0
     assert not done.stderr, done.stderr

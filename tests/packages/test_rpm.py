@@ -6,13 +6,13 @@ import fcntl
 import os
 import re
 import shutil
-import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from advisor.version import __version__
+from tests.running import run_text
 
 from .conftest import ROOT, read_floors, run
 from .test_packages import shipped
@@ -81,12 +81,7 @@ def test_it_holds_commands_manual_completions_units_and_profiles(package: Path) 
 def test_rpmlint_finds_nothing(package: Path) -> None:
     if not shutil.which("rpmlint"):
         pytest.skip("no rpmlint (Debian's package rpmlint)")
-    found = subprocess.run(
-        ["rpmlint", "--config", RPM / "rpmlint.toml", SPEC, *package.parent.glob("*.rpm")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    found = run_text(["rpmlint", "--config", RPM / "rpmlint.toml", SPEC, *package.parent.glob("*.rpm")])
     assert "2 packages and 1 specfiles checked" in found.stdout, found.stdout + found.stderr
     said = re.findall(r"^\S+: [EW]: .*", found.stdout, re.MULTILINE)
     if "rpmlint: 2.5." in found.stdout:

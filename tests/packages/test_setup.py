@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.running import run_text
+
 from .conftest import ROOT, find_python
 
 PLAIN = ("dirname", "sed", "tail", "cat", "cksum", "mktemp", "rm")
@@ -38,14 +40,7 @@ class Machine:
             (self.bin / name).chmod(0o755)
 
     def run(self, word: str) -> tuple[int, str]:
-        done = subprocess.run(
-            ["/bin/sh", "setup.sh", word],
-            cwd=self.home,
-            env={"PATH": str(self.bin), "LOG": str(self.log)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_text(["/bin/sh", "setup.sh", word], cwd=self.home, env={"PATH": str(self.bin), "LOG": str(self.log)})
         return done.returncode, done.stderr
 
     def called(self) -> str:

@@ -7,9 +7,8 @@ import math
 import os
 import re
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,9 @@ from tests.transaction.killing import in_child
 from tests.trees import make_command
 
 from .live_world import AFTER, BEFORE, NAME, World, noisy_law
-from .test_prometheus import Server
+from .test_prometheus import Server, server
+
+__all__ = ["server"]
 
 DATA = read_cases(__file__)
 
@@ -306,17 +307,8 @@ def decline(_plan: LivePlan) -> None:
     raise RefusedError("cancelled; nothing was changed")
 
 
-@pytest.fixture
-def asked_server() -> Iterator[Server]:
-    made = Server()
-    threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    yield made
-    made.shutdown()
-    made.server_close()
-
-
 def test_a_server_is_asked_once_for_each_period(
-    tmp_path: Path, asked_server: Server, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "PROBE_PAIRS", 1)
     world = world_of(tmp_path, 0.0)
@@ -325,20 +317,20 @@ def test_a_server_is_asked_once_for_each_period(
         value = 120 if world.value == AFTER else 100
         found = {
             "resultType": "vector",
-            "result": [{"metric": {}, "value": [time.time(), str(value + len(asked_server.asked) % 3)]}],
+            "result": [{"metric": {}, "value": [time.time(), str(value + len(server.asked) % 3)]}],
         }
         return 200, json.dumps({"status": "success", "data": found}).encode()
 
-    asked_server.answer = answer
+    server.answer = answer
     proof = world.prove(
         settings=Settings(seed=7, mode="quick"),
         period_seconds=10.0,
-        metrics=(f"rate=prom:{asked_server.url}:rate(requests_total[$span]):higher",),
+        metrics=(f"rate=prom:{server.url}:rate(requests_total[$span]):higher",),
     )
     assert (proof.verdict, world.value) == ("gain", BEFORE)
     assert proof.workloads[0].effect == pytest.approx(0.2, abs=0.03)
     # one before anything is changed, and one for each period that counts
-    assert len(asked_server.asked) == 1 + 16
+    assert len(server.asked) == 1 + 16
     assert "after five pairs of periods at the earliest" in "\n".join(consent_lines(world.asked[0]))
 
 

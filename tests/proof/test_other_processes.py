@@ -16,6 +16,7 @@ from advisor.host import live_host, tree_host
 from advisor.proof.covariates import read_gate
 from advisor.proof.other_processes import ProcessSample, name_cpu_users, name_storage_users, sample_processes
 from tests.cases import read_cases
+from tests.running import run_text
 from tests.waiting import until
 
 from .fakes import CALM, calm_tree
@@ -33,9 +34,7 @@ def stranger(directory: Path, name: str, code: str, *words: Path) -> Iterator[in
     program = directory / name
     program.symlink_to(os.path.realpath(sys.executable))
     start = 'exe=$1; shift; setsid "$exe" -IS "$@" >/dev/null 2>&1 & echo $!'
-    made = subprocess.run(
-        ["sh", "-c", start, "sh", program, "-c", code, *words], capture_output=True, text=True, check=True
-    )
+    made = run_text(["sh", "-c", start, "sh", program, "-c", code, *words], check=True)
     pid = int(made.stdout)
     try:
         yield pid
@@ -87,11 +86,8 @@ def test_a_host_under_pressure_is_refused_with_the_names_of_those_that_press(tmp
     )
     mount = 'mount --bind "$1/proc/pressure" /proc/pressure && shift && exec "$@"'
     with stranger(tmp_path, "cruncher", BURN):
-        done = subprocess.run(
-            ["unshare", "--mount", "sh", "-c", mount, "sh", tmp_path, sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            check=True,
+        done = run_text(
+            ["unshare", "--mount", "sh", "-c", mount, "sh", tmp_path, sys.executable, "-c", code], check=True
         )
     assert "cpu pressure: 31 % of the last 10 s (some), limit 20 % (" in done.stdout
     assert "cruncher" in done.stdout

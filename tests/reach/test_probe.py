@@ -20,6 +20,7 @@ from tests.cases import cases
 from tests.golden import assert_golden
 from tests.reach.space import Spaces
 from tests.reach.test_path import V4, V6, routed
+from tests.running import run_text
 
 CASES = cases(__file__)
 
@@ -90,14 +91,7 @@ def test_the_document() -> None:
 
 def probe(spaces: Spaces, *words: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     command = ["ip", "netns", "exec", spaces.name("here"), *before, sys.executable, "-m", "advisor", "probe", *words]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"},
-    )
+    done = run_text(command, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80"})
     assert "Traceback" not in done.stderr
     return done
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -161,17 +160,6 @@ def file_of(before: bytes | None, after: bytes) -> FileChange:
 
 def test_running_text_stops_where_it_is_hard_to_read(tmp_path: Path) -> None:
     assert max(columns(line) for line in at(160, plans.pinning(tmp_path)).splitlines()[1:]) < 130
-
-
-def test_a_plan_of_a_thousand_links_is_set_quickly() -> None:
-    many = [
-        change(f"link:eth{n}f{n % 2}:mtu", "1500", "9000", persist=f"/etc/systemd/network/{n}.link")
-        for n in range(1000)
-    ]
-    began = time.process_time()
-    text = at(100, plan(*many, skipped=tuple(skipped("in-place", f"link:p{n}f{n % 3}:mtu") for n in range(1000))))
-    assert time.process_time() - began < 5
-    assert "link:eth999f1:mtu" in text
 
 
 @pytest.mark.parametrize("made", [plans.sockets, plans.pinning, plans.jumbo])

@@ -27,6 +27,7 @@ from tests.fleet.test_why import save_machine
 from tests.report.exposition import samples
 from tests.report.promtool import find_promtool
 from tests.report.test_monitoring import FILE, LIVE, UNREAD, state
+from tests.running import run_text
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs/examples/monitoring"
@@ -92,9 +93,7 @@ def test_no_metric_is_in_two_files() -> None:
 def test_promtool_has_nothing_to_say(which: str) -> None:
     text = render_metrics(FAMILIES[which])
     samples(text)
-    done = subprocess.run(
-        [find_promtool(), "check", "metrics"], input=text, capture_output=True, text=True, check=False
-    )
+    done = run_text([find_promtool(), "check", "metrics"], input=text)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -169,9 +168,7 @@ def test_prometheus_answers_every_expression_of_the_dashboard(tmp_path: Path) ->
     case = {"evaluation_interval": "1m", "tests": [{"interval": "1m", "input_series": list(series.values())}]}
     case["tests"][0]["promql_expr_test"] = tests  # type: ignore[index]
     (tmp_path / "test.json").write_text(json.dumps(case))
-    done = subprocess.run(
-        [find_promtool(), "test", "rules", "test.json"], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+    done = run_text([find_promtool(), "test", "rules", "test.json"], cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.exporters.apply_script.stage import SHELLS
 from tests.exporters.apply_script.test_live import Place
+from tests.running import network_namespace
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
 
@@ -65,8 +66,7 @@ class Net(Place):
 @pytest.fixture
 def net(tmp_path: Path) -> Iterator[Net]:
     name = f"coupled{os.getpid()}"
-    subprocess.run(["ip", "netns", "add", name], check=True)
-    try:
+    with network_namespace(name):
         one = Net(name, tmp_path)
         one.ip("link add v0 type veth peer name v1")
         for number, link in enumerate(("lo", "v0", "v1")):
@@ -77,8 +77,6 @@ def net(tmp_path: Path) -> Iterator[Net]:
         one.ip("route add 2001:db8:98::/48 via 2001:db8:3::fe dev v1 metric 7")
         one.settled()
         yield one
-    finally:
-        subprocess.run(["ip", "netns", "delete", name], check=True)
 
 
 @pytest.mark.repeats(2)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.running import network_namespace
 from tests.transaction.full import SIZE_PAGES
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a namespace needs root")
@@ -22,15 +23,12 @@ def outcome(where: Path, pages: int, how: str) -> Any:
     name = f"full{os.getpid()}"
     place = where / str(pages)
     place.mkdir()
-    subprocess.run(["ip", "netns", "add", name], check=True)
-    try:
+    with network_namespace(name):
         subprocess.run(["ip", "-n", name, "link", "add", "d0", "type", "veth", "peer", "name", "d1"], check=True)
         words = [sys.executable, "-m", "tests.transaction.full", str(place), str(pages), how]
         done = subprocess.run(["ip", "netns", "exec", name, *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, (pages, done.stdout + done.stderr)
         return json.loads(done.stdout)
-    finally:
-        subprocess.run(["ip", "netns", "delete", name], check=True)
 
 
 def is_consistent(one: Any, pages: int) -> None:

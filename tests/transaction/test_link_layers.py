@@ -4,7 +4,6 @@ are none. Judged by sysfs in a network namespace."""
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.exporters.apply_script.test_live import MAKE
+from tests.running import network_namespace
 from tests.transaction.test_link_marks import Place
 from tests.transaction.veth import ADVISOR
 
@@ -27,12 +27,9 @@ OTHERS = {
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     one = Place(tmp_path, *getattr(request, "param", ("v0", "v2")))
-    subprocess.run(["ip", "netns", "add", one.name], check=True)
-    try:
+    with network_namespace(one.name):
         one.build()
         yield one
-    finally:
-        subprocess.run(["ip", "netns", "delete", one.name], check=True)
 
 
 def apply(place: Place, engine: str, pair: str) -> tuple[int, str]:

@@ -16,6 +16,7 @@ import pytest
 from tests.cases import cases
 from tests.exporters.apply_script.stage import answer_of
 from tests.exporters.apply_script.test_live import MAKE
+from tests.running import network_namespace
 from tests.transaction.veth import ADVISOR
 from tests.tunables.form_shell import SHELLS
 from tests.tunables.test_link_live import Namespace
@@ -103,12 +104,9 @@ class Place(Namespace):
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     own, other = getattr(request, "param", NAMES[0])
     one = Place(tmp_path, own, other)
-    subprocess.run(["ip", "netns", "add", one.name], check=True)
-    try:
+    with network_namespace(one.name):
         one.build()
         yield one
-    finally:
-        subprocess.run(["ip", "netns", "delete", one.name], check=True)
 
 
 def line_of(said: str, *words: str) -> str:

@@ -14,6 +14,7 @@ from advisor.host import live_host
 from advisor.host.namespaces import entering_words
 from advisor.host.writability import file_obstacle
 from advisor.transaction.journal import Store
+from tests.running import network_namespace
 from tests.schemas import judge
 from tests.transaction.system import apply_locked, build, plan_of, roll_back_locked, store_of
 from tests.transaction.test_script import run_script
@@ -37,13 +38,10 @@ class Two:
 def two(tmp_path: Path) -> Iterator[Two]:
     with veth(tmp_path) as blue:
         found = Two(blue)
-        subprocess.run(["ip", "netns", "add", found.red.name], check=True)
-        try:
+        with network_namespace(found.red.name):
             found.red.ip("link add a0 type veth peer name b0")
             blue.profile("aa", {f"sysctl:{TTL}": "70", "link:a0:txqueuelen": "777"})
             yield found
-        finally:
-            subprocess.run(["ip", "netns", "delete", found.red.name], check=False)
 
 
 @NEEDS_ROOT

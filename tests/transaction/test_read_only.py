@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from advisor.transaction.status import rollback_transactions
+from tests.running import network_namespace
 from tests.transaction.layered import BASE, apply, build, host_at, live
 from tests.transaction.test_layers import HIGH, LOW, SWAP
 from tests.transaction.test_script import SHELLS
@@ -114,8 +115,7 @@ def test_the_lock_holds_on_a_read_only_store(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["kept", "waiting", "killed"])
 def test_a_live_transaction_and_its_watchdog(tmp_path: Path, how: str) -> None:
     name = f"ro{os.getpid()}"
-    subprocess.run(["ip", "netns", "add", name], check=True)
-    try:
+    with network_namespace(name):
         subprocess.run(["ip", "-n", name, "link", "add", "d0", "type", "veth", "peer", "name", "d1"], check=True)
         words = [sys.executable, "-m", "tests.transaction.read_only", "live", str(tmp_path), how]
         done = subprocess.run(
@@ -123,8 +123,6 @@ def test_a_live_transaction_and_its_watchdog(tmp_path: Path, how: str) -> None:
         )
         assert done.returncode == 0, done.stdout + done.stderr
         found = json.loads(done.stdout)
-    finally:
-        subprocess.run(["ip", "netns", "delete", name], check=True)
     assert found["applied"]["mtu"] == 9000, found
     assert found["read-only"]["mtu"] == 1500, found
     if how == "kept":

@@ -18,6 +18,7 @@ from advisor.shell.rollback_script import rollback_script, script_text
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.watchdog import watch_text
 from tests.host.test_walk import ACCESS, attributes_of, for_nobody, set_or_skip
+from tests.running import run_text
 from tests.transaction.system import TARGETS, apply_locked, build, plan_of, store_of
 from tests.trees import listing
 
@@ -34,14 +35,7 @@ def run_script(
     script: Path, where: Path, *options: str, shell: list[str] = SHELLS[0]
 ) -> subprocess.CompletedProcess[str]:
     path = f"{where / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin"
-    return subprocess.run(
-        [*shell, str(script), "--root", str(where / "root"), *options],
-        capture_output=True,
-        text=True,
-        env={"PATH": path},
-        timeout=60,
-        check=False,
-    )
+    return run_text([*shell, str(script), "--root", str(where / "root"), *options], env={"PATH": path}, timeout=60)
 
 
 def applied_script(where: Path, plan: Plan | None = None) -> Path:
@@ -93,9 +87,7 @@ def test_a_search_path_of_cd_leads_the_script_nowhere_else(tmp_path: Path, shell
     environment = {"PATH": f"{tmp_path / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin", "CDPATH": str(tmp_path / "decoy")}
     words = [*shell, "transactions/0001/rollback.sh", "--root", str(tmp_path / "root")]
     with store.hold_lock():
-        done = subprocess.run(
-            words, capture_output=True, text=True, env=environment, cwd=store.directory, timeout=60, check=False
-        )
+        done = run_text(words, env=environment, cwd=store.directory, timeout=60)
     assert done.returncode == 3, done.stdout + done.stderr
     assert "another transaction is under way" in done.stderr
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.running import network_namespace
 from tests.waiting import PATIENCE_SECONDS, until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a network namespace needs root")
@@ -80,8 +81,7 @@ class Namespace:
 @pytest.fixture
 def namespace(tmp_path: Path) -> Iterator[Namespace]:
     one = Namespace(f"advisor{os.getpid()}", tmp_path / "state")
-    subprocess.run(["ip", "netns", "add", one.name], check=True)
-    try:
+    with network_namespace(one.name):
         one.ip("link set lo up")
         one.ip("link add a0 mtu 1500 type veth peer name b0 mtu 9000")
         for link in ("a0", "b0"):
@@ -91,8 +91,6 @@ def namespace(tmp_path: Path) -> Iterator[Namespace]:
         one.ip("route add 198.51.100.0/24 via 192.0.2.254 dev a0 metric 7")
         one.ip("route add 2001:db8:99::/48 via 2001:db8:1::fe dev a0 metric 9")
         yield one
-    finally:
-        subprocess.run(["ip", "netns", "delete", one.name], check=False)
 
 
 def stacked(namespace: Namespace) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from advisor.transaction.journal import Store
+from tests.running import network_namespace
 from tests.transaction.test_stacked_links import Namespace
 from tests.trees import make_command
 from tests.waiting import PATIENCE_SECONDS, until
@@ -166,8 +167,7 @@ class Veth(Namespace):
 def veth(where: Path) -> Iterator[Veth]:
     """The host, for as long as the block lasts."""
     name = f"layers{os.getpid()}"
-    subprocess.run(["ip", "netns", "add", name], check=True)
-    try:
+    with network_namespace(name):
         one = Veth(name, where)
         queues = "numtxqueues 4 numrxqueues 4"
         one.ip(f"link add a0 mtu 1500 {queues} type veth peer name b0 mtu 9000 {queues}")
@@ -178,5 +178,3 @@ def veth(where: Path) -> Iterator[Veth]:
         one.ip("route add 198.51.100.0/24 via 192.0.2.254 dev a0 metric 7")
         one.ip("route add 2001:db8:99::/48 via 2001:db8:1::fe dev a0 metric 9")
         yield one
-    finally:
-        subprocess.run(["ip", "netns", "delete", name], check=False)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cases import cases, read_cases
+from tests.running import network_namespace
 from tests.tunables.form_shell import SHELLS
 
 DATA = read_cases(__file__)
@@ -55,16 +56,13 @@ class Namespace:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
     one = Namespace(f"advisorlink{os.getpid()}", tmp_path_factory.mktemp("live") / "state")
-    subprocess.run(["ip", "netns", "add", one.name], check=True)
-    try:
+    with network_namespace(one.name):
         queues = "numtxqueues 4 numrxqueues 4"
         one.out(f"ip link add a0 {queues} type veth peer name b0 {queues}")
         for link in ("lo", "a0", "b0"):
             one.out(f"ip link set {link} up")
         one.out("echo 1 > /sys/class/net/a0/queues/rx-3/rps_cpus")
         yield one
-    finally:
-        subprocess.run(["ip", "netns", "delete", one.name], check=True)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from advisor.facts.settings.value import kernel_number, out_of_bounds, to_canoni
 from advisor.tunables import parse_tunable
 from advisor.tunables.sysctl import explain_commit_limit
 from tests.cases import cases, read_cases
+from tests.running import run_text
 from tests.trees import host_of, make_tree
 
 DATA = read_cases(__file__)
@@ -39,9 +39,7 @@ def written(key: str, value: str) -> str | None:
     """What a network namespace of its own has after the value is written there; None where it refuses it."""
     path = f"/proc/sys/{key.replace('.', '/')}"
     script = f'printf %s "$1" > {path} || exit 9; cat {path}'
-    done = subprocess.run(
-        ["unshare", "-n", "sh", "-c", script, "sh", value], capture_output=True, text=True, check=False
-    )
+    done = run_text(["unshare", "-n", "sh", "-c", script, "sh", value])
     if "unshare:" in done.stderr:
         pytest.skip(f"no network namespace here: {done.stderr.strip()[-120:]}")
     assert done.returncode in (0, 9)

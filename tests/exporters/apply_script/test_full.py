@@ -14,6 +14,7 @@ import pytest
 
 from tests.exporters.apply_script.full import NEW, OLD
 from tests.exporters.apply_script.stage import SHELLS
+from tests.running import network_namespace
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making a namespace needs root")
 ALL = [*range(10), 12, 16, 20, 24, 28, 32, 36, 40, 48, 64]
@@ -22,16 +23,13 @@ ALL = [*range(10), 12, 16, 20, 24, 28, 32, 36, 40, 48, 64]
 def outcome(where: Path, pages: int, how: str) -> Any:
     name, place = f"sfull{os.getpid()}", where / str(pages)
     place.mkdir()
-    subprocess.run(["ip", "netns", "add", name], check=True)
-    try:
+    with network_namespace(name):
         subprocess.run(["ip", "-n", name, "link", "add", "d0", "type", "veth", "peer", "name", "d1"], check=True)
         shell = " ".join(SHELLS[pages % len(SHELLS)])
         words = [sys.executable, "-m", "tests.exporters.apply_script.full", str(place), str(pages), how, shell]
         done = subprocess.run(["ip", "netns", "exec", name, *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, (pages, done.stdout + done.stderr)
         return json.loads(done.stdout)
-    finally:
-        subprocess.run(["ip", "netns", "delete", name], check=True)
 
 
 def is_consistent(one: Any, pages: int) -> None:

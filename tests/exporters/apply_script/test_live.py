@@ -12,6 +12,7 @@ import pytest
 
 from tests.cases import read_cases
 from tests.exporters.apply_script.stage import SHELLS, Answer, answer_of
+from tests.running import network_namespace
 from tests.transaction.test_stacked_links import Namespace
 from tests.trees import make_command
 from tests.waiting import until
@@ -67,8 +68,7 @@ class Place(Namespace):
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     name = f"script{os.getpid()}"
-    subprocess.run(["ip", "netns", "add", name], check=True)
-    try:
+    with network_namespace(name):
         one = Place(name, tmp_path)
         one.ip("link add v0 type veth peer name v1")
         one.ip("link add b0 type bridge")
@@ -81,8 +81,6 @@ def place(tmp_path: Path) -> Iterator[Place]:
         one.ip("address add 2001:db8::1/64 dev v0 nodad")
         one.ip("route add 198.51.100.0/24 via 192.0.2.9")
         yield one
-    finally:
-        subprocess.run(["ip", "netns", "delete", name], check=True)
 
 
 @pytest.mark.repeats(1)
