@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor.transaction.journal import Store
+from tests.cli.own_profile import profile_text
 from tests.cli.test_bad_input import advisor
 from tests.containers import needs_a_host
 from tests.proof.conftest import disk, fake_fio
@@ -34,26 +35,6 @@ def test_bad_input_is_told_before_root_is_asked_for(
     assert message in done.stderr
 
 
-PROFILE = """
-name = "longer-queues"
-title = "Longer message queues"
-summary = "A value of the IPC namespace that the fio of the test takes as its speed."
-helps-when = "The test runs."
-hurts-when = "Never."
-sources = ["none"]
-
-[[tunables]]
-tunable = "sysctl:kernel.msgmnb"
-value = "{value}"
-why = "The fio of the test reads it."
-hurts-when = "Never."
-sources = ["none"]
-
-[proof]
-toggle = "T0"
-claims = ["infoscale.4k-rand-rw50"]
-where = "Anywhere."
-"""
 CALM_HOST = """
 mount --bind "$1/pressure" /proc/pressure && mount --bind "$1/stat" /proc/stat &&
 mount --bind "$1/diskstats" /proc/diskstats &&
@@ -76,7 +57,8 @@ def test_a_proven_gain_is_applied_where_that_is_asked_for(
     place = disk / "host"
     for name in ("pressure", "etc/advisor/profiles", "work", "target"):
         (place / name).mkdir(parents=True)
-    (place / "etc/advisor/profiles/longer-queues.toml").write_text(PROFILE.format(value=value))
+    text = profile_text("longer-queues", {"sysctl:kernel.msgmnb": value}, "infoscale.4k-rand-rw50")
+    (place / "etc/advisor/profiles/longer-queues.toml").write_text(text)
     (place / "pressure/cpu").write_text(CALM)
     (place / "pressure/io").write_text(CALM)
     (place / "stat").write_text("cpu  100 0 100 1000 0 0 0 0 0 0\n")

@@ -15,6 +15,7 @@ import pytest
 from advisor.profiles.profile import load_file
 from advisor.proof.archive import load_proof
 from advisor.transaction.journal import Store
+from tests.cli.own_profile import profile_text
 from tests.cli.test_bad_input import advisor
 from tests.proof.conftest import disk
 from tests.proof.fakes import CALM
@@ -150,35 +151,13 @@ def test_a_killed_session_leaves_the_values_from_before(disk: Path) -> None:
     assert live == BEFORE
 
 
-PROFILE = """name = "{name}"
-title = "{name}"
-summary = "A value."
-helps-when = "Here."
-hurts-when = "Elsewhere."
-sources = ["a test"]
-
-[[tunables]]
-tunable = "sysctl:{tunable}"
-value = "{value}"
-why = "A test."
-hurts-when = "Elsewhere."
-sources = ["a test"]
-
-[proof]
-toggle = "T0"
-claims = ["infoscale.4k-rand-r100"]
-where = "Here."
-"""
-
-
 @needs_namespaces
 def test_arms_are_judged_by_the_command(disk: Path) -> None:
     host = OwnHost(disk / "host")
     library = host.place / "config/advisor/profiles"
     library.mkdir(parents=True)
     for name, tunable in (("more-queue", "kernel.msgmnb"), ("more-segments", "kernel.shmmni")):
-        text = PROFILE.format(name=name, tunable=tunable, value=VALUES[tunable][1])
-        (library / f"{name}.toml").write_text(text)
+        (library / f"{name}.toml").write_text(profile_text(name, {f"sysctl:{tunable}": VALUES[tunable][1]}))
     process = host.start("prove-arms", "more-queue", "more-segments")
     document, err, live = ended(process)
     assert process.returncode == 0, err

@@ -238,32 +238,6 @@ def test_a_value_that_somebody_else_changes_ends_the_search_and_stays_theirs(dis
 
 
 PAIR = ("sysctl:kernel.msgmnb", "sysctl:kernel.msgmax")
-PROFILE = """name = "two-queues"
-title = "two-queues"
-summary = "Two values."
-helps-when = "Here."
-hurts-when = "Elsewhere."
-sources = ["a test"]
-
-[[tunables]]
-tunable = "sysctl:kernel.msgmnb"
-value = "20000"
-why = "A test."
-hurts-when = "Elsewhere."
-sources = ["a test"]
-
-[[tunables]]
-tunable = "sysctl:kernel.msgmax"
-value = "9000"
-why = "A test."
-hurts-when = "Elsewhere."
-sources = ["a test"]
-
-[proof]
-toggle = "T0"
-claims = ["infoscale.4k-rand-r100"]
-where = "Here."
-"""
 
 
 @pytest.mark.thorough
@@ -272,7 +246,7 @@ def test_the_winner_is_reduced_to_the_value_that_did_it_and_that_is_confirmed(di
     # Killed while it is examined: the blocks of the race are kept, and what examines the values starts again.
     host = TunedHost(disk / "host", {20000: 1.2, 30000: 0.8}, "SIGKILL", 64)
     profile = disk / "two-queues.toml"
-    profile.write_text(PROFILE)
+    profile.write_text(profile_text("two-queues", dict(zip(PAIR, (20000, 9000), strict=True))))
     code, out, err, live = host.tune((str(profile), SAME[1]), resume=True)
     assert code == 0, err
     assert live[-1] == str(BEFORE)
@@ -303,7 +277,7 @@ def test_a_host_that_gets_busy_during_the_race_is_confirmed_on(disk: Path) -> No
 def test_a_winner_that_is_not_to_be_reduced_is_confirmed_whole(disk: Path) -> None:
     host = TunedHost(disk / "host", {20000: 1.2, 30000: 0.8})
     profile = disk / "two-queues.toml"
-    profile.write_text(PROFILE)
+    profile.write_text(profile_text("two-queues", dict(zip(PAIR, (20000, 9000), strict=True))))
     code, out, err, _ = host.tune((str(profile), SAME[1]), "--no-ablation", as_json=False)
     assert code == 0, err
     text = " ".join(out.split())

@@ -28,7 +28,8 @@ from advisor.report.fleet_run import fleet_run_text
 from tests.cases import read_cases
 from tests.cli.inside import call_inside
 from tests.fleet.hosts import Hosts, Kind, why_not
-from tests.fleet.test_run import advisor, fleet, journal, mtus, until, words
+from tests.fleet.test_run import advisor, fleet, journal, mtus, words
+from tests.waiting import until
 
 DATA = read_cases(__file__)
 

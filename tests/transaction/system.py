@@ -7,11 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from advisor.facts.cpu import Cpu
 from advisor.facts.host_facts import Facts
-from advisor.facts.identity import Identity
-from advisor.facts.memory import Memory, Sockets
-from advisor.facts.numa import Numa
 from advisor.host import Host
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
@@ -21,6 +17,7 @@ from advisor.transaction.journal import Record, Store
 from advisor.transaction.rollback import roll_back
 from advisor.transaction.side_effects import ItemOutcome
 from tests.cases import cases
+from tests.rules.build import nothing_known
 from tests.trees import host_of, make_command, make_tree
 
 CASES = cases(__file__)
@@ -51,22 +48,9 @@ def store_of(where: Path) -> Store:
 
 def bare_facts() -> Facts:
     """Facts of a host of which nothing is known but its machine-id; what a plan of fixed targets needs."""
-    identity = msgspec.convert(dict.fromkeys(Identity.__struct_fields__), Identity, strict=False)
-    return Facts(
-        host=msgspec.structs.replace(identity, machine_id=MACHINE),
-        cpu=Cpu(None, None, None, None, None, None, None, None, None),
-        memory=Memory(None, None, 4096, None, None, (), Sockets(None, None)),
-        numa=Numa((), None, None),
-        links=(),
-        irqs=(),
-        sysctl={},
-        sysctl_origin={},
-        disks=(),
-        filesystems=(),
-        arrays=(),
-        llt=None,
-        unknown=(),
-    )
+    nothing = nothing_known()
+    host = msgspec.structs.replace(nothing.host, machine_id=MACHINE)
+    return msgspec.structs.replace(nothing, host=host, unknown=())
 
 
 def plan_of_values(
