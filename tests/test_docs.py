@@ -27,6 +27,7 @@ from advisor.profiles.profile import (
 )
 from advisor.tunables.tunable import Sense
 from tests.each import for_each
+from tests.running import run_text
 
 DOCS = Path(__file__).parents[1] / "docs"
 FORMAT = (DOCS / "profile-format.md").read_text()
@@ -34,9 +35,7 @@ RECORDS = (Profile, Parameter, Computed, Wanted, Only, Condition, ProofDeclarati
 
 
 def generate(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(DOCS / "generate.py"), *arguments], capture_output=True, text=True, check=False
-    )
+    return run_text([sys.executable, str(DOCS / "generate.py"), *arguments])
 
 
 def test_generated_pages_are_fresh() -> None:

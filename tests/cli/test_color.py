@@ -10,13 +10,12 @@ from collections.abc import Mapping
 import pytest
 
 from tests.cli.inside import call_on_terminal
+from tests.running import run_text
 
 
 def run_in_pipe(*words: str, **more: str) -> str:
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
-    done = subprocess.run(
-        [sys.executable, "-m", "advisor", *words], env={**kept, **more}, capture_output=True, text=True, check=True
-    )
+    done = run_text([sys.executable, "-m", "advisor", *words], env={**kept, **more}, check=True)
     return done.stdout
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from advisor.proof.archive import load_proof
 from advisor.transaction.journal import Store
+from tests.cli.own_profile import profile_text
 from tests.cli.test_bad_input import advisor
 from tests.cli.test_prove_command import ROOT, needs_namespaces
 from tests.proof.conftest import disk, fake_fio

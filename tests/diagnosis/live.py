@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 from tests.cases import read_cases
 from tests.reach.space import Spaces
+from tests.running import run_text
 
 DATA = read_cases(__file__)
 
@@ -169,9 +170,7 @@ def _loop_disk() -> Iterator[str]:
         file.write(os.urandom(FILE_BYTES))
         file.flush()
         os.fsync(file.fileno())
-        made = subprocess.run(
-            ["losetup", "--find", "--show", "--direct-io=on", file.name], capture_output=True, text=True, check=True
-        )
+        made = run_text(["losetup", "--find", "--show", "--direct-io=on", file.name], check=True)
         device = made.stdout.strip()
         try:
             yield device

@@ -13,6 +13,7 @@ import pytest
 
 from tests.cases import read_cases
 from tests.fleet.captures import captured, differences, replayed, script
+from tests.running import run_text
 
 DATA = read_cases(__file__)
 
@@ -53,9 +54,7 @@ def test_links_of_all_kinds_are_captured_as_they_are() -> None:
 def test_shellcheck_finds_nothing(tmp_path: Path) -> None:
     file = tmp_path / "capture.sh"
     file.write_text(script())
-    done = subprocess.run(
-        [Path(sys.executable).parent / "shellcheck", file], capture_output=True, text=True, check=False
-    )
+    done = run_text([Path(sys.executable).parent / "shellcheck", file])
     assert done.returncode == 0, done.stdout
 
 

@@ -17,6 +17,7 @@ import pytest
 from tests.cases import read_cases
 from tests.fleet.hosts import Hosts, Kind, why_not
 from tests.fleet.test_role import recap
+from tests.running import run_text
 
 DATA = read_cases(__file__)
 
@@ -34,9 +35,7 @@ def alone(
     place = {"HOME": str(home), "ANSIBLE_HOME": str(home), "PATH": f"{BIN}:{os.environ['PATH']}", "NO_COLOR": "1"}
     if collections is not None:
         place["ANSIBLE_COLLECTIONS_PATH"] = str(collections)
-    return subprocess.run(
-        [str(word) for word in words], cwd=cwd, env=place, capture_output=True, text=True, check=False
-    )
+    return run_text([str(word) for word in words], cwd=cwd, env=place)
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ from advisor.planning.records import Plan
 from advisor.tunables import FileEdit
 from advisor.tunables.tunable import Sense
 from tests.cases import read_cases
+from tests.running import run_text
 from tests.trees import make_tree
 
 ROOT = Path(__file__).parents[2]
@@ -180,9 +181,7 @@ def exported(place: Path, *words: str | Path) -> subprocess.CompletedProcess[str
     make_tree(place / "host", HOST)
     command = [sys.executable, "-m", "advisor", "profiles", "export", "socket-buffers-8m", *map(str, words)]
     environment = {**os.environ, "ADVISOR_STATE_DIR": str(place / "state"), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [*command, "--root", str(place / "host")], capture_output=True, text=True, env=environment, check=False
-    )
+    done = run_text([*command, "--root", str(place / "host")], env=environment)
     assert done.returncode == 0, done.stderr
     return done
 

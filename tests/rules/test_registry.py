@@ -19,6 +19,7 @@ from advisor.rules.registry import RULES, judge_singly
 from advisor.rules.workload import parse_workload
 from tests.cases import read_cases
 from tests.rules.table import table
+from tests.running import run_text
 from tests.trees import make_tree
 
 ROOT = Path(__file__).parents[2]
@@ -71,9 +72,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def ran(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=copy, env=environment, capture_output=True, text=True, check=False
-    )
+    return run_text([sys.executable, *arguments], cwd=copy, env=environment)
 
 
 def test_one_file_with_one_decorated_function_appears_in_scan_explain_and_docs(copy: Path, tmp_path: Path) -> None:

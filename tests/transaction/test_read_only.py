@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from advisor.transaction.status import rollback_transactions
-from tests.running import network_namespace
+from tests.running import network_namespace, run_text
 from tests.transaction.layered import BASE, apply, build, host_at, live
 from tests.transaction.test_layers import HIGH, LOW, SWAP
 from tests.transaction.test_script import SHELLS
@@ -118,9 +118,7 @@ def test_a_live_transaction_and_its_watchdog(tmp_path: Path, how: str) -> None:
     with network_namespace(name):
         subprocess.run(["ip", "-n", name, "link", "add", "d0", "type", "veth", "peer", "name", "d1"], check=True)
         words = [sys.executable, "-m", "tests.transaction.read_only", "live", str(tmp_path), how]
-        done = subprocess.run(
-            ["ip", "netns", "exec", name, *words], capture_output=True, text=True, check=False, timeout=60
-        )
+        done = run_text(["ip", "netns", "exec", name, *words], timeout=60)
         assert done.returncode == 0, done.stdout + done.stderr
         found = json.loads(done.stdout)
     assert found["applied"]["mtu"] == 9000, found

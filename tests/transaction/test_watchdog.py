@@ -15,6 +15,7 @@ import pytest
 
 from advisor.shell.data_file import make_data
 from advisor.transaction.watchdog import WATCH_KIND, Watchdog, watch_text
+from tests.running import run_text
 from tests.waiting import until
 
 ROLLBACK = "#!/bin/sh\necho ran >> {trace}\necho 'restored  sysctl:a.b: 2 -> 1'\nexit {code}\n"
@@ -48,9 +49,7 @@ def transaction(tmp_path: Path) -> Iterator[Transaction]:
 
 
 def watching(one: Transaction) -> str | None:
-    found = subprocess.run(
-        ["pgrep", "-f", f"^/bin/sh {one.watchdog.directory}/watch.sh"], capture_output=True, text=True, check=False
-    )
+    found = run_text(["pgrep", "-f", f"^/bin/sh {one.watchdog.directory}/watch.sh"])
     return found.stdout.strip() or None
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from advisor.transaction.journal import Store
-from tests.running import network_namespace
+from tests.running import network_namespace, run_text
 from tests.transaction.test_stacked_links import Namespace
 from tests.trees import make_command
 from tests.waiting import PATIENCE_SECONDS, until
@@ -92,9 +92,7 @@ class Veth(Namespace):
         )  # fmt: skip
 
     def sysctl(self, key: str) -> str:
-        return subprocess.run(
-            ["ip", "netns", "exec", self.name, "sysctl", "-n", key], check=True, capture_output=True, text=True
-        ).stdout.strip()
+        return run_text(["ip", "netns", "exec", self.name, "sysctl", "-n", key], check=True).stdout.strip()
 
     def ethtool(self, *words: str) -> str:
         command = ["ip", "netns", "exec", self.name, "ethtool", *words]

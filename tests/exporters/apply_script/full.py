@@ -20,6 +20,7 @@ from advisor.exporters.apply_script import transaction_script
 from advisor.host import live_host
 from advisor.transaction.journal import Store
 from advisor.transaction.verify import find_drift
+from tests.running import run_text
 from tests.transaction.full import PAGE, fill
 from tests.transaction.live import made_plan
 
@@ -52,9 +53,7 @@ class Place:
 
     def run(self, script: Path, *words: str) -> dict[str, object]:
         environment = {"PATH": os.environ["PATH"], "ADVISOR_STATE_DIR": str(self.where / "state")}
-        done = subprocess.run(
-            [*self.shell, str(script), *words], capture_output=True, text=True, check=False, env=environment
-        )
+        done = run_text([*self.shell, str(script), *words], env=environment)
         return {"code": done.returncode, "said": done.stdout + done.stderr, **self.now()}
 
     def now(self) -> dict[str, object]:
