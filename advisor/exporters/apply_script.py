@@ -17,7 +17,7 @@ from advisor.host import Host, Probe, ReadCommand, ReadEthtool, RunCommand, SetE
 from advisor.planner import plan_profiles
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.shell.rollback_script import KIND, forms_context, quote_data, rollback_data, rollback_records, script_text
-from advisor.shell.templates import render_shell
+from advisor.shell.templates import only_used, render_shell
 from advisor.transaction.journal import Doing, Done, encode_entry, encode_json
 from advisor.transaction.reserved_space import needed_bytes
 from advisor.transaction.watchdog import WATCH_KIND, watch_text
@@ -49,7 +49,18 @@ def transaction_script(plan: Plan, *, machine_id: str | None, hostname: str | No
         raise RefusedError(
             "neither machine-id nor name of the host is known, so that the script could not refuse others"
         )
-    return render_shell("transaction.sh.j2", _script_context(plan, machine_id or "", hostname or ""))
+    context = _script_context(plan, machine_id or "", hostname or "")
+    # The journal's first entry (`Begun`), until what only the host knows, last: it holds what the plan holds.
+    texts = {
+        "rollback_text": script_text().rstrip("\n"),
+        "watch_text": watch_text().rstrip("\n"),
+        "begun": _begun(plan),
+    }
+    places = {name: f"{context['mark']}_{name}" for name in texts}
+    script = only_used(render_shell("transaction.sh.j2", {**context, **places}))
+    for name, text in texts.items():
+        script = script.replace(places[name], text.rstrip("\n"), 1)
+    return script
 
 
 def script_for_profiles(
@@ -108,8 +119,6 @@ def _script_context(plan: Plan, machine_id: str, hostname: str) -> dict[str, obj
         }
         for number, file in enumerate(reversed(plan.files), 1)
     ]
-    plan_json = encode_json(plan)
-    begun = f'{{"type":"begun","plan":{plan_json.decode()},"boot_id":'
     items = len(plan.changes) + len(plan.side_effects) + len(plan.files)
     return {
         **forms_context(probes, steps),
@@ -127,19 +136,19 @@ def _script_context(plan: Plan, machine_id: str, hostname: str) -> dict[str, obj
         "data": quote_data(rollback_records(plan, {}, with_steps=True)),
         "rollback_kind": KIND,
         "watch_kind": WATCH_KIND,
-        "rollback_text": script_text().rstrip("\n"),
-        "watch_text": watch_text().rstrip("\n"),
         "mark": f"END_{plan.fingerprint[:16]}",
         "commands": [*_BASE, *_needed_programs(probes, steps)],
         "reload_commands": _needed_programs((), reloads),
         "persists": plan.persists,
         "names": _item_names(plan),
-        # The journal's first entry (`Begun`), until what only the host knows.
-        "begun": begun,
-        "begun_state": zlib.crc32(begun.encode()),
+        "begun_state": zlib.crc32(_begun(plan).encode()),
         "version": __version__,
-        "reserve_bytes": needed_bytes(len(plan_json), len(rollback_data(plan)), items),
+        "reserve_bytes": needed_bytes(len(encode_json(plan)), len(rollback_data(plan)), items),
     }
+
+
+def _begun(plan: Plan) -> str:
+    return f'{{"type":"begun","plan":{encode_json(plan).decode()},"boot_id":'
 
 
 def _can_move(name: str, other: str) -> bool:

@@ -18,7 +18,7 @@ from advisor.host.patterns import lazy_regex
 from advisor.planning.records import NOWHERE, Change, FileChange, Origin, Plan
 from advisor.shell.quote import LINK, shell_quote
 from advisor.shell.rollback_script import coupled_changes, mark_fields, on_link
-from advisor.shell.templates import render_shell
+from advisor.shell.templates import only_used, render_shell
 from advisor.tunables import namespace_of
 from advisor.tunables.link_identity import link_of
 from advisor.tunables.preflight import SideEffect
@@ -90,8 +90,8 @@ def plain_script(
             "own": directory or "",
         },
     )
-    head = text[: text.index("\n", text.index(f"\n{_HOW}") + 1) + 1]
-    return text.replace("@SUM@", cksum(head.encode()), 1)
+    end = text.index("\n", text.index(f"\n{_HOW}") + 1) + 1
+    return text[:end] + only_used(text[end:], text[:end]).replace("@SUM@", cksum(text[:end].encode()), 1)
 
 
 def _item_words(one: Change | SideEffect, mark: tuple[str, ...], after: Mapping[str, str]) -> str | None:

@@ -41,7 +41,7 @@ from advisor.host.steps import QDISC_HANDLES
 from advisor.planning.records import NOWHERE, Change, Origin, Plan
 from advisor.shell.data_file import FORMAT, make_data, make_records
 from advisor.shell.quote import LINK, shell_quote
-from advisor.shell.templates import render_shell
+from advisor.shell.templates import only_used, render_shell
 from advisor.tunables import namespace_of, parse_tunable
 from advisor.tunables.link_identity import LinkMark, link_of
 from advisor.tunables.link_rename import renamed_probe, renamed_step
@@ -334,43 +334,10 @@ def self_contained_script(data: bytes, profiles: Iterable[str], fingerprint: str
         "has_risk": b"\nrisk\tlink\n" in data,
     }
     header = {"profiles": ", ".join(profiles), "fingerprint": fingerprint, "embedded": quote_data(data)}
-    return _only_used(_render_script(**{**needs, **header}))
+    return only_used(_render_script(**{**needs, **header}))
 
 
 _FORMED = (b"probe\t", b"undo\t")
-_FUNCTION = lazy_regex(r"([a-z_]+)\(\) \{.*")
-
-
-def _only_used(script: str) -> str:
-    """A script without the functions that nothing in it names, and without their comments."""
-    blocks: list[tuple[str, list[str]]] = [("", [])]
-    comments: list[str] = []
-    for line in script.splitlines(keepends=True):
-        name, lines = blocks[-1]
-        if name and lines[-1] != "}\n" and not lines[-1].endswith("; }\n"):
-            lines.append(line)
-        elif line.startswith("#") and len(blocks) > 1:
-            comments.append(line)
-        elif found := _FUNCTION.fullmatch(line.rstrip("\n")):
-            blocks.append((found[1], [*comments, line]))
-            comments = []
-        else:
-            blocks += [("", [])] * bool(name)
-            blocks[-1] = ("", [*blocks[-1][1], *comments, line])
-            comments = []
-    known = dict.fromkeys(name for name, _ in blocks if name)
-    bodies = {name: " ".join(line for own, lines in blocks if own == name for line in lines) for name in ("", *known)}
-    used, pending = set[str](), [""]
-    while pending:
-        words = set(_WORD.findall(_COMMENT.sub("", bodies[pending.pop()])))
-        fresh = words & known.keys() - used
-        used |= fresh
-        pending += fresh
-    return "".join(line for name, lines in blocks if not name or name in used for line in lines)
-
-
-_WORD = lazy_regex(r"[a-z_]+")
-_COMMENT = lazy_regex(r"(?m)^ *#.*$")
 
 
 def rollback_script(plan: Plan, origin: Origin = NOWHERE) -> str:
@@ -449,7 +416,7 @@ def settings_script(values: Iterable[tuple[str, str, Probe, tuple[Step, ...], st
         "links": False,
         "has_links": any(isinstance(step, SetMtu) for step in steps),
     }
-    return render_shell("settings.sh.j2", context)
+    return only_used(render_shell("settings.sh.j2", context))
 
 
 def queue_file(probe: Probe) -> str | None:
