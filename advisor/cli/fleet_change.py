@@ -25,6 +25,7 @@ from advisor.cli.output import parse_settings, print_json, print_text, say, term
 from advisor.cli.progress import run_progress
 from advisor.cli.scan import Json
 from advisor.fleet import FORKS
+from advisor.host.numbers import count_noun
 
 if TYPE_CHECKING:
     from advisor.fleet.runs.journal import RunRecord
@@ -103,11 +104,8 @@ def plan(
     _print_plan(found.plan, as_json=as_json, command=_apply_command(names, inventory, limit, {"--set": pairs, **shape}))
     if output is not None:
         count = write_fleet_plan(found.plan, output)
-        say(
-            f"{output}: {count} script and waves.json; on its host, as root: sh HOST.sh apply"
-            if count == 1
-            else f"{output}: {count} scripts and waves.json; on each host, as root: sh HOST.sh apply"
-        )
+        whose = "its" if count == 1 else "each"
+        say(f"{output}: {count_noun(count, 'script')} and waves.json; on {whose} host, as root: sh HOST.sh apply")
     return found.code
 
 

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 from typer import Option
@@ -51,11 +50,7 @@ class MetricFiles(NamedTuple):
 
 
 def check_forms(
-    files: MetricFiles,
-    *,
-    nagios: bool = False,
-    as_json: bool = False,
-    pages: Mapping[str, Path | str | None] = MappingProxyType({}),
+    files: MetricFiles, *, nagios: bool = False, as_json: bool = False, pages: Mapping[str, Path | str | None] = {}
 ) -> None:
     """Raises UsageError where two forms would share standard output, or metrics and one of ``pages``, which are by
     their option, one file; or where a file has no name."""

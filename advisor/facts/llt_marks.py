@@ -7,7 +7,6 @@ the default only where nothing in /etc/llttab sets the mark; a set-flow line is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 import msgspec
 
@@ -30,7 +29,7 @@ class MarkDefault(msgspec.Struct, frozen=True):
 
 
 def mark_defaults(
-    live: Mapping[str, int], llttab: Llttab | None, first: Mapping[str, int] = MappingProxyType({})
+    live: Mapping[str, int], llttab: Llttab | None, first: Mapping[str, int] = {}
 ) -> dict[str, MarkDefault]:
     """The default of each mark of ``live``, all in packets. ``first`` are the values before advisor's own transactions
     changed them. One release has one default for both marks: where they disagree, it is known for neither.

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Literal, NamedTuple, get_args
 
 from advisor.limits.figures import MIB, Figures
@@ -45,14 +44,12 @@ class HyperdiskType(NamedTuple):
     """What its MiB/s bring, where IOPS are not bought."""
 
 
-HYPERDISKS: Mapping[str, HyperdiskType] = MappingProxyType(
-    {
-        "hyperdisk-balanced": HyperdiskType(160_000, 2_400),
-        "hyperdisk-extreme": HyperdiskType(350_000, 5_000, 64, 64 << 10, iops_per_gib=1_200, mib_per_iops=0.25),
-        "hyperdisk-throughput": HyperdiskType(9_600, 2_400, 2 << 10, 32 << 10, iops_per_mib=4),
-        "hyperdisk-ml": HyperdiskType(19_200_000, 1_200_000, 4, 64 << 10, iops_per_mib=16),
-    }
-)
+HYPERDISKS: Mapping[str, HyperdiskType] = {
+    "hyperdisk-balanced": HyperdiskType(160_000, 2_400),
+    "hyperdisk-extreme": HyperdiskType(350_000, 5_000, 64, 64 << 10, iops_per_gib=1_200, mib_per_iops=0.25),
+    "hyperdisk-throughput": HyperdiskType(9_600, 2_400, 2 << 10, 32 << 10, iops_per_mib=4),
+    "hyperdisk-ml": HyperdiskType(19_200_000, 1_200_000, 4, 64 << 10, iops_per_mib=16),
+}
 HYPERDISK_SOURCE = "Google Compute Engine, About Hyperdisk Balanced, Extreme, Throughput and ML, November 2026"
 
 
@@ -89,12 +86,10 @@ def carried_together(kind: str, gib: int) -> Figures:
     )
 
 
-_READ = MappingProxyType(
-    {
-        "2026-09": ("September 2026", "Google Compute Engine, Persistent Disk performance limits by machine series"),
-        "2024-08": ("August 2024", "GoogleCloudPlatform/gcpdiag, gcpdiag/runbook/gce/disk_performance_benchmark"),
-    }
-)
+_READ = {
+    "2026-09": ("September 2026", "Google Compute Engine, Persistent Disk performance limits by machine series"),
+    "2024-08": ("August 2024", "GoogleCloudPlatform/gcpdiag, gcpdiag/runbook/gce/disk_performance_benchmark"),
+}
 """When a row of the table was read, and where."""
 _TYPE = r"([a-z][0-9]{1,2}[a-z]?)-[a-z]{3,12}-([0-9]{1,4})g?(?:-.*)?"
 """``n2-standard-8``, ``e2-custom-4-8192``, ``m3-ultramem-32``, and ``a2-highgpu-1g``, whose number is that of GPUs."""

@@ -51,11 +51,6 @@ class CitedLimit(msgspec.Struct, frozen=True):
     source: str
 
 
-def is_range_word(word: str) -> bool:
-    """Whether a word is a range and no value."""
-    return bool(_RANGE.fullmatch(word))
-
-
 def parse_range(word: str) -> ValueRange:
     """Return ``TUNABLE=LOW..HIGH``, by default doubling, with ``/xFACTOR`` or ``/+STEP``; units K, M, G are binary.
     Raises UsageError."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
-from types import MappingProxyType
 
 from advisor.errors import RefusedError, UsageError
 from advisor.facts.settings import SETTINGS
@@ -77,7 +76,7 @@ def combination_digits(names: Sequence[str], active: Collection[str]) -> str:
 
 
 def group_changes(
-    changes: Sequence[Change], hidden: Mapping[str, str] = MappingProxyType({})
+    changes: Sequence[Change], hidden: Mapping[str, str] = {}
 ) -> tuple[dict[str, tuple[str, ...]], tuple[UnswitchedTunable, ...]]:
     """The tunables that are switched as one value, by its name, and what cannot be switched, with the reason.
 

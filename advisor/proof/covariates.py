@@ -15,7 +15,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 
 import msgspec
 
@@ -79,15 +78,13 @@ class Lamp(msgspec.Struct, frozen=True):
     excess: float
 
 
-LAMPS: Mapping[str, Lamp] = MappingProxyType(
-    {
-        "disk": Lamp("foreign_share", MAX_FOREIGN_SHARE),
-        "cpu": Lamp("foreign_cpu_share", 0.10),
-        "steal": Lamp("steal_share", 0.05),
-        "cpu-pressure": Lamp("psi_cpu_share", MAX_PSI_CPU_PERCENT / 100),
-        "io-pressure": Lamp("psi_io_full_share", MAX_PSI_IO_FULL_PERCENT / 100),
-    }
-)
+LAMPS: Mapping[str, Lamp] = {
+    "disk": Lamp("foreign_share", MAX_FOREIGN_SHARE),
+    "cpu": Lamp("foreign_cpu_share", 0.10),
+    "steal": Lamp("steal_share", 0.05),
+    "cpu-pressure": Lamp("psi_cpu_share", MAX_PSI_CPU_PERCENT / 100),
+    "io-pressure": Lamp("psi_io_full_share", MAX_PSI_IO_FULL_PERCENT / 100),
+}
 """Contamination lamps by the name under which progress shows them."""
 
 _ZERO_BASELINE = ("foreign_share", "steal_share")

@@ -8,7 +8,6 @@ Documentation/admin-guide/iostats.rst, accounting/psi.rst, networking/snmp_count
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import NamedTuple
 
 from advisor.facts.counters import parse_paired
@@ -21,20 +20,18 @@ from advisor.proof.metrics import Metric
 Reading = Mapping[str, tuple[float, float]]
 """Numerator and denominator of each metric, by its name."""
 
-HOST_METRICS: Mapping[str, Metric] = MappingProxyType(
-    {
-        one.name: one
-        for one in (
-            Metric("disk-wait", "ms", "lower"),
-            Metric("disk-rate", "I/O per s", "higher"),
-            Metric("tcp-rtt", "ms", "lower"),
-            Metric("tcp-retransmits", "%", "lower"),
-            Metric("cpu-pressure", "%", "lower"),
-            Metric("io-pressure", "%", "lower"),
-            Metric("memory-pressure", "%", "lower"),
-        )
-    }
-)
+HOST_METRICS: Mapping[str, Metric] = {
+    one.name: one
+    for one in (
+        Metric("disk-wait", "ms", "lower"),
+        Metric("disk-rate", "I/O per s", "higher"),
+        Metric("tcp-rtt", "ms", "lower"),
+        Metric("tcp-retransmits", "%", "lower"),
+        Metric("cpu-pressure", "%", "lower"),
+        Metric("io-pressure", "%", "lower"),
+        Metric("memory-pressure", "%", "lower"),
+    )
+}
 """The disk ones are of the disks in question, the others of the whole host (TCP: of its network namespace)."""
 DISK_METRICS = ("disk-wait", "disk-rate")
 NETWORK_METRICS = ("tcp-rtt", "tcp-retransmits")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Literal
 
 import msgspec
@@ -36,24 +35,22 @@ class Metric(msgspec.Struct, frozen=True):
         return 1 if self.better == "higher" else -1
 
 
-METRICS: Mapping[str, Metric] = MappingProxyType(
-    {
-        metric.name: metric
-        for metric in (
-            Metric("iops", "IOPS", "higher"),
-            Metric("bandwidth", "MB/s", "higher"),
-            Metric("latency_mean", "us", "lower"),
-            Metric("latency_p50", "us", "lower"),
-            Metric("latency_p95", "us", "lower"),
-            Metric("latency_p99", "us", "lower"),
-            # run-to-run noise of 33-68 %: for display, never for a claim
-            Metric("latency_p999", "us", "lower"),
-            Metric("cpu_per_io", "us", "lower"),
-            # of what one end of a network run sent, the share that the other end received
-            Metric("delivered", "%", "higher"),
-        )
-    }
-)
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("iops", "IOPS", "higher"),
+        Metric("bandwidth", "MB/s", "higher"),
+        Metric("latency_mean", "us", "lower"),
+        Metric("latency_p50", "us", "lower"),
+        Metric("latency_p95", "us", "lower"),
+        Metric("latency_p99", "us", "lower"),
+        # run-to-run noise of 33-68 %: for display, never for a claim
+        Metric("latency_p999", "us", "lower"),
+        Metric("cpu_per_io", "us", "lower"),
+        # of what one end of a network run sent, the share that the other end received
+        Metric("delivered", "%", "higher"),
+    )
+}
 CLAIMABLE: tuple[FioMetric, ...] = ("iops", "bandwidth", "latency_mean", "latency_p50", "latency_p95", "latency_p99")
 
 

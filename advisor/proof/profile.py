@@ -6,7 +6,6 @@ import contextlib
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 
 import msgspec
 
@@ -99,7 +98,7 @@ class PlanToggle(ArmsSwitching):
         running: Trial,
         arms: Sequence[ArmPlan],
         ablation: Ablation | None = None,
-        paths: Mapping[str, PathCheck] = MappingProxyType({}),
+        paths: Mapping[str, PathCheck] = {},
     ) -> None:
         super().__init__(arms)
         self._running = running

@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Protocol
 
 from msgspec.structs import replace
@@ -252,7 +251,7 @@ def open_session(
     values: Iterable[ArmSetting] | None = None,
     options: Iterable[str] = (),
     arms: tuple[str, ...] = PAIRED,
-    arm_values: Mapping[str, tuple[ArmSetting, ...]] = MappingProxyType({}),
+    arm_values: Mapping[str, tuple[ArmSetting, ...]] = {},
     ablation: Ablation | None = None,
     obstacles: Obstacles | None = None,
 ) -> Session:

@@ -18,15 +18,14 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, groupby
 from statistics import NormalDist
-from types import MappingProxyType
 from typing import Literal
 
 import msgspec
 
-POCOCK: Mapping[int, float] = MappingProxyType({1: 0.05, 2: 0.0294, 3: 0.0221})
+POCOCK: Mapping[int, float] = {1: 0.05, 2: 0.0294, 3: 0.0221}
 """Two-sided level for each of k equally spaced looks so that all together stay at 5 % (Pocock 1977, table 1)."""
 
-POCOCK_ONE_SIDED: Mapping[int, float] = MappingProxyType({1: 0.05, 2: 0.03035, 3: 0.02345})
+POCOCK_ONE_SIDED: Mapping[int, float] = {1: 0.05, 2: 0.03035, 3: 0.02345}
 """One-sided level for each of k equally spaced looks so that all together stay at 5 % one-sided: half the two-sided
 levels for 10 % (Jennison and Turnbull, *Group Sequential Methods* (2000), table 2.1)."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
-from types import MappingProxyType
 
 import msgspec
 
@@ -208,7 +207,7 @@ def _make_catalogue() -> Mapping[str, Pattern]:
         *_network_patterns(),
         _single_pattern(NULL_CONTROL, "fio's null engine: touches no storage (negative control)", "fio(1)", section),
     ]
-    return MappingProxyType({workload.name: workload for workload in workloads})
+    return {workload.name: workload for workload in workloads}
 
 
 WORKLOADS: Mapping[str, Pattern] = _make_catalogue()

@@ -27,13 +27,11 @@ def add_layers(page: Page, records: Iterable[Record]) -> None:
         for identity in record.plan.instead_of:
             if identity in in_force and record.state == "applied":
                 page.blank()
-                text = "{transaction} replaces {replaced}, which is not rolled back yet. To complete that:"
-                page.add(text.format(transaction=record.id, replaced=identity))
+                page.add(f"{record.id} replaces {identity}, which is not rolled back yet. To complete that:")
                 page.command("advisor rollback")
             elif identity in in_force and record.state == "awaiting-confirmation":
                 page.blank()
-                text = "{transaction} replaces {replaced} once it is confirmed."
-                page.add(text.format(transaction=record.id, replaced=identity))
+                page.add(f"{record.id} replaces {identity} once it is confirmed.")
     found = layer_stacks(listed)
     if not found:
         return

@@ -83,8 +83,7 @@ def plan_text(plan: Plan, *, width: int, color: bool, is_live: bool = True, is_a
         page.row(Span(title, "bold"), " " * gap, Span(fingerprint, "dim"))
     amount = f"{counted_values(len(plan.changes), len(plan.files))} would change"
     parts = ("Nothing would change" if plan.is_empty else amount, skipped_counts(plan.skipped))
-    said = "{sentence}." if plan.is_empty else "{sentence}. Nothing has been changed."
-    page.add(said.format(sentence="; ".join(filter(None, parts))))
+    page.add("; ".join(filter(None, parts)) + ("." if plan.is_empty else ". Nothing has been changed."))
     add_plan(page, plan)
     page.blank()
     reason = cannot_apply_reason(plan)
@@ -122,8 +121,7 @@ def add_plan(page: Page, plan: Plan) -> None:
     kept = sorted({one.tunable.split(":")[1] for one in plan.side_effects if one.keeps})
     if kept:
         page.blank()
-        text = "Addresses and routes of {links} are recorded, and restored if a link loses them."
-        page.add(text.format(links=listed(kept)))
+        page.add(f"Addresses and routes of {listed(kept)} are recorded, and restored if a link loses them.")
     for state, (title, style) in _STATES.items():
         items = [one for one in plan.skipped if one.state == state]
         if items:

@@ -176,8 +176,8 @@ def _verdict_lines(proof: Proof) -> list[str]:
     is_withdrawn = proof.session.ended in ("harm", "limit")
     claims = [_claim_words(claim, is_withdrawn=is_withdrawn) for claim in _by_weight(proof.workloads)]
     # Where nothing was changed there is no cost either.
-    cost = "a false difference: {effect}" if proof.session.self_test else "at the cost of {effect}"
-    costs = [cost.format(effect=_effect_words(item)) for item in proof.guardrails if item.verdict == "loss"]
+    cost = "a false difference:" if proof.session.self_test else "at the cost of"
+    costs = [f"{cost} {_effect_words(item)}" for item in proof.guardrails if item.verdict == "loss"]
     match proof.verdict:
         case "loss" if proof.session.ended == "harm":
             return [
@@ -198,10 +198,10 @@ def _verdict_lines(proof: Proof) -> list[str]:
     margins: list[str] = []
     for claim in proof.workloads:
         if claim.below_margin:
-            sure = "sure, but smaller than the margin of {margin} that was asked for: {effect}"
-            margins.append(sure.format(margin=format_amount(claim.margin), effect=_effect_words(claim)))
-    undecided = "not shown to stay within its limit: {effect}"
-    open_ones = [undecided.format(effect=_effect_words(one)) for one in proof.guardrails if one.status == "undecided"]
+            asked = f"the margin of {format_amount(claim.margin)} that was asked for"
+            margins.append(f"sure, but smaller than {asked}: {_effect_words(claim)}")
+    undecided = (_effect_words(one) for one in proof.guardrails if one.status == "undecided")
+    open_ones = [f"not shown to stay within its limit: {words}" for words in undecided]
     return [*claims, *margins, *costs, *(open_ones if proof.cost == "undecided" else [])]
 
 
@@ -228,8 +228,8 @@ def _claim_words(claim: Summary, *, is_withdrawn: bool = False) -> str:
         within = f"{_effect_words(claim)} is within ±{format_amount(claim.margin)}"
         return ", ".join((within, counted(claim.pairs, "pair")))
     seen = format_amount(claim.minimum_detectable_effect)
-    limit = "effects below {size} could hardly be seen" if seen else "too few pairs to see an effect of any size"
-    return f"{_effect_words(claim)}: {', '.join((counted(claim.pairs, 'pair'), limit.format(size=seen)))}"
+    limit = f"effects below {seen} could hardly be seen" if seen else "too few pairs to see an effect of any size"
+    return f"{_effect_words(claim)}: {counted(claim.pairs, 'pair')}, {limit}"
 
 
 def _effect_words(item: Summary) -> str:
@@ -379,12 +379,9 @@ def session_rows(proof: Proof) -> list[tuple[str, tuple[Piece, ...]]]:
     count, most = len(counted_pairs(proof.session)), proof.session.schedule.pairs
     command, seconds = session.subject.command, session.schedule.seconds_per_run
     if session.live is not None:
-        words = "{seconds} s, the first {discard} s not counted"
-        discard = f"{session.live.discard_seconds:g}"
-        tool_row: tuple[str, tuple[Piece, ...]] = (
-            "periods",
-            (words.format(seconds=f"{session.live.period_seconds:g}", discard=discard),),
-        )
+        live = session.live
+        words = f"{live.period_seconds:g} s, the first {live.discard_seconds:g} s not counted"
+        tool_row: tuple[str, tuple[Piece, ...]] = ("periods", (words,))
     elif command is None:
         tool_row = "fio", (fio_words(session.fio_version, seconds),)
     else:

@@ -51,12 +51,9 @@ def probe_text(survey: Survey, *, width: int, color: bool) -> str:
         failing = [reach for reach in survey.reaches if not survey.carries(reach)]
         page.blank()
         if not failing:
-            text = (
-                "the peer carries packets of {mtu} bytes."
-                if len(survey.reaches) == 1
-                else "all {count} peers carry packets of {mtu} bytes."
-            )
-            page.add(Span("Yes", "green"), f": {text.format(count=len(survey.reaches), mtu=survey.mtu)}")
+            count = len(survey.reaches)
+            who = "the peer carries" if count == 1 else f"all {count} peers carry"
+            page.add(Span("Yes", "green"), f": {who} packets of {survey.mtu} bytes.")
         else:
             named = [f"{reach.peer.address} ({reach.path_mtu or _limit_words(reach)})" for reach in failing]
             text = f"packets of {survey.mtu} bytes do not get to {listed(named)} and back whole."
@@ -64,8 +61,8 @@ def probe_text(survey: Survey, *, width: int, color: bool) -> str:
             links = {reach.peer.link: reach.path_mtu for reach in failing if reach.limit == "link" and reach.peer.link}
             if links:
                 own = listed([f"{link} ({size})" for link, size in links.items()])
-                text = "Nothing so large leaves this host by {links}: raise the MTU there before you ask again."
-                page.add(text.format(links=own), indent=4)
+                text = f"Nothing so large leaves this host by {own}: raise the MTU there before you ask again."
+                page.add(text, indent=4)
     for word, text, commands in (*_limit_meanings(survey.reaches), *_answer_meanings(survey.reaches)):
         page.blank()
         page.add(Span(word, "bold"), f": {text}", hang=2)
@@ -164,25 +161,25 @@ def _limit_meanings(reaches: Sequence[Reach]) -> Iterator[Meaning]:
             "between are. On the peer:"
         )
         yield "silent", text, [("ip", "link", "show")]
-    sized = "{peer} in {mtu} bytes"
-    sizes = [sized.format(peer=one.peer.address, mtu=one.said_mtu) for one in reaches if one.limit == "way-back"]
+    sizes = [f"{one.peer.address} in {one.said_mtu} bytes" for one in reaches if one.limit == "way-back"]
     if sizes:
         text = (
-            "the peer takes larger packets in, but its answers come in fragments ({sizes}): its own link, or the way "
-            "back, has a smaller MTU. On the peer:"
+            f"the peer takes larger packets in, but its answers come in fragments ({listed(sizes)}): its own link, or "
+            "the way back, has a smaller MTU. On the peer:"
         )
-        yield "way back", text.format(sizes=listed(sizes)), [("ip", "link", "show")]
+        yield "way back", text, [("ip", "link", "show")]
 
 
 def _answer_meanings(reaches: Sequence[Reach]) -> Iterator[Meaning]:
     silent = [reach for reach in reaches if not reach.answered]
     if silent:
         text = (
-            "{reasons}. Nobody has the address, it is down, or echoes are dropped on the way: nothing can be said "
-            "about the path. Whether it is there at all, on a network that is directly connected (FAILED: nobody):"
+            f"{_list_reasons(silent)}. Nobody has the address, it is down, or echoes are dropped on the way: nothing "
+            "can be said about the path. Whether it is there at all, on a network that is directly connected (FAILED: "
+            "nobody):"
         )
         commands = [("ip", "neigh", "show", reach.peer.address.partition("%")[0]) for reach in silent]
-        yield "no answer", text.format(reasons=_list_reasons(silent)), commands
+        yield "no answer", text, commands
     unsteady = [reach for reach in reaches if reach.answered and reach.limit == "unknown"]
     if unsteady:
         text = f"{_list_reasons(unsteady)}. How much is lost:"

@@ -143,20 +143,14 @@ def _named(names: Sequence[str]) -> str:
 def _headline_words(found: Sequence[Recommendation], findings: int) -> str:
     fitting = [one for one in found if one.fits == "yes" and one.standing != "in-force"]
     in_force = sum(one.standing == "in-force" for one in found)
-    text = "{count} profile is already set." if in_force == 1 else "{count} profiles are already set."
-    tail = f" {text.format(count=in_force)}" if in_force else ""
+    tail = f" {counted(in_force, 'profile')} {'is' if in_force == 1 else 'are'} already set." if in_force else ""
     if not fitting and findings:
-        text = (
-            "No profile fits, and {count} finding asks for something else: advisor scan."
-            if findings == 1
-            else "No profile fits, and {count} findings ask for something else: advisor scan."
-        )
-        return text.format(count=findings) + tail
+        ask = f"{counted(findings, 'finding')} {'asks' if findings == 1 else 'ask'}"
+        return f"No profile fits, and {ask} for something else: advisor scan.{tail}"
     if not fitting:
         return "Nothing to recommend." + tail
-    text = "{profiles} to consider: {names}."
     names = ", ".join(one.profile for one in fitting)
-    return text.format(profiles=counted(len(fitting), "profile"), names=names) + tail
+    return f"{counted(len(fitting), 'profile')} to consider: {names}.{tail}"
 
 
 def _workload_words(workload: DeclaredWorkload | None) -> str:

@@ -220,9 +220,8 @@ def _locality(found: Locality) -> Iterator[str]:
     if found.score is None:
         return
     yield f"{found.score} of 100"
-    off = "{count} of {all} {devices} off their node"
     kinds = (one for one in found.kinds if one.losing)
-    yield from (off.format(count=one.losing, all=one.counted, devices=_KINDS[one.kind]) for one in kinds)
+    yield from (f"{one.losing} of {one.counted} {_KINDS[one.kind]} off their node" for one in kinds)
 
 
 def _shelf_note(shelf: Shelf) -> list[Piece]:

@@ -24,19 +24,14 @@ def size_text(sizing: Sizing, *, width: int, color: bool) -> str:
     """The choices, best first, each with what binds it; or what falls short."""
     page = Page(width, color=color)
     demand = sizing.demand
-    parts: list[str] = []
-    if demand.read_mb_s is not None:
-        parts.append(f"{format_number(demand.read_mb_s)} MB/s read")
-    if demand.write_mb_s is not None:
-        parts.append(f"{format_number(demand.write_mb_s)} MB/s written")
-    if demand.iops is not None:
-        parts.append(f"{format_number(demand.iops)} IOPS")
+    parts = _known_parts(
+        (demand.read_mb_s, "{} MB/s read"), (demand.write_mb_s, "{} MB/s written"), (demand.iops, "{} IOPS")
+    )
     if demand.latency_ms is not None:
         parts.append(f"a latency of {demand.latency_ms:g} ms")
     if demand.capacity_bytes is not None:
         parts.append(f"{format_number(demand.capacity_gib)} GiB")
-    title = f"Hardware for {listed(parts)}"
-    page.add(Span(title, "bold"), hang=2)
+    page.add(Span(f"Hardware for {listed(parts)}", "bold"), hang=2)
     if sizing.demand.measured_from:
         page.add(f"From {sizing.demand.measured_from}.")
     if sizing.choices:
@@ -61,50 +56,44 @@ def size_text(sizing: Sizing, *, width: int, color: bool) -> str:
     return page.text
 
 
+def _known_parts(*parts: tuple[float | None, str]) -> list[str]:
+    """The numbers that are known, each in its words."""
+    return [words.format(format_number(value)) for value, words in parts if value is not None]
+
+
 def _count_words(sizing: Sizing) -> Iterator[str]:
     certain = sizing.found - sizing.undecided
     found = f"{certain} choice carries it" if certain == 1 else f"{certain} choices carry it"
     if not certain:
         found = "No choice is known to carry it"
     shown = len(sizing.choices)
-    more = "; " + f"{shown} of {sizing.found} are shown" if shown < sizing.found else ""
+    more = f"; {shown} of {sizing.found} are shown" if shown < sizing.found else ""
     order = "by the smallest unusable share, then by the smallest machine"
     if sizing.prices:
         order = f"by the prices in {sizing.prices}"
     yield f"{found}{more}, {order}."
     if sizing.undecided:
-        words = (
-            "{count} may: something of it is unknown."
-            if sizing.undecided == 1
-            else "{count} may: something of them is unknown."
-        )
-        yield " " + words.format(count=sizing.undecided)
+        yield f" {sizing.undecided} may: something of {'it' if sizing.undecided == 1 else 'them'} is unknown."
 
 
 def _size_rows(one: Choice) -> Iterator[tuple[str, tuple[str | Span, ...]]]:
     yield "volumes" if one.instance else "drives", ("; ".join(map(_purchase_words, one.volumes)),)
     for link in one.links:
-        words = f"{link.count} × {link.kind}, each {format_number(link.mb_s)} MB/s"
-        yield "links", (words,)
-    parts = []
-    if one.read_mb_s is not None and one.read_mb_s == one.write_mb_s:
-        parts.append(f"{format_number(one.read_mb_s)} MB/s")
-    else:
-        for value, way in ((one.read_mb_s, "{value} MB/s read"), (one.write_mb_s, "{value} MB/s written")):
-            if value:
-                parts.append(way.format(value=format_number(value)))
-    if one.iops is not None:
-        parts.append(f"{format_number(one.iops)} IOPS")
+        yield "links", (f"{link.count} × {link.kind}, each {format_number(link.mb_s)} MB/s",)
+    rates = (
+        ((one.read_mb_s, "{} MB/s"),)
+        if one.read_mb_s == one.write_mb_s
+        else ((one.read_mb_s or None, "{} MB/s read"), (one.write_mb_s or None, "{} MB/s written"))
+    )
+    parts = _known_parts(*rates, (one.iops, "{} IOPS"))
     yield "carries", (", ".join(parts),)
     others = "; ".join(f"{part.what} {format_percent(part.headroom)}" for part in one.parts if part.what != one.binds)
     words = f"{one.binds}, {format_percent(one.headroom)} headroom"
     yield "bound by", (f"{words}; {others}" if others else words,)
     if round(one.unusable, 2):
-        share = format_percent(one.unusable)
-        what = "{share} of what these volumes promise cannot pass this instance"
-        if not one.instance:
-            what = "{share} of what these drives read cannot pass the links"
-        yield "unusable", (Span(what.format(share=share), "yellow"),)
+        whose = "promise cannot pass this instance" if one.instance else "read cannot pass the links"
+        what = f"{format_percent(one.unusable)} of what these {'volumes' if one.instance else 'drives'} {whose}"
+        yield "unusable", (Span(what, "yellow"),)
     if one.unknown:
         yield "not known", (Span(", ".join(one.unknown), "yellow"),)
     if one.price is not None:
@@ -114,15 +103,10 @@ def _size_rows(one: Choice) -> Iterator[tuple[str, tuple[str | Span, ...]]]:
 
 
 def _purchase_words(one: VolumePurchase) -> str:
-    parts = []
-    if one.gib is not None:
-        parts.append(f"{one.gib:,} GiB")
-    if one.iops is not None:
-        parts.append(f"{format_number(one.iops)} IOPS")
-    if one.mib_s is not None:
-        parts.append(f"{format_number(one.mib_s)} MiB/s")
-    elif one.mb_s is not None:
-        parts.append(f"{format_number(one.mb_s)} MB/s")
+    parts = [] if one.gib is None else [f"{one.gib:,} GiB"]
+    parts += _known_parts(
+        (one.iops, "{} IOPS"), (one.mib_s, "{} MiB/s"), (None if one.mib_s is not None else one.mb_s, "{} MB/s")
+    )
     layout = "" if one.layout == "single" else f", {one.layout}"
     what = f"{one.count} × {one.kind}{layout}"
     if not parts:
@@ -134,14 +118,7 @@ def _purchase_words(one: VolumePurchase) -> str:
 def _short_words(one: Short) -> str:
     unit = _UNITS[one.quantity]
     if one.quantity == "latency_ms":
-        words = "{cloud}: {asked} ms is asked for, the lowest documented class is {most} ms: {of}"
-        return words.format(cloud=_CLOUDS[one.cloud], asked=f"{one.asked:g}", most=f"{one.most:g}", of=one.of)
-    words = "{cloud}: {asked} {unit} asked for, {most} at most: {by} {unit} short; {of}"
-    return words.format(
-        cloud=_CLOUDS[one.cloud],
-        asked=format_number(one.asked),
-        most=format_number(one.most),
-        by=format_number(one.by),
-        unit=unit,
-        of=one.of,
-    )
+        lowest = f"the lowest documented class is {one.most:g} ms: {one.of}"
+        return f"{_CLOUDS[one.cloud]}: {one.asked:g} ms is asked for, {lowest}"
+    asked, most, by = (format_number(number) for number in (one.asked, one.most, one.by))
+    return f"{_CLOUDS[one.cloud]}: {asked} {unit} asked for, {most} at most: {by} {unit} short; {one.of}"

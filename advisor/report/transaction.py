@@ -75,8 +75,8 @@ def applied_text(record: Record | None, plan: Plan, *, width: int, color: bool) 
     # Last of all, as it is what has to be done now.
     if record.seconds_left is not None:
         page.blank()
-        text = "{seconds} s left; confirm from a new login, or everything rolls back:"
-        page.add(Span("Applied on trial", "yellow"), ": ", text.format(seconds=round(record.seconds_left)), hang=2)
+        trial = f"{round(record.seconds_left)} s left; confirm from a new login, or everything rolls back:"
+        page.add(Span("Applied on trial", "yellow"), ": ", trial, hang=2)
         page.command(f"advisor confirm {record.id}")
     return page.text
 
@@ -117,11 +117,9 @@ def _add_consequences(page: Page, plan: Plan) -> None:
     for change in plan.changes:
         if change.persist is None:
             found.setdefault(change.persist_note or "no file sets them again", []).append(change.tunable)
-    lost = found
-    for note, names in lost.items():
+    for note, names in found.items():
         page.blank()
-        text = "{values} will not survive a reboot: {why}."
-        page.add(text.format(values=counted(len(names), "value"), why=note))
+        page.add(f"{counted(len(names), 'value')} will not survive a reboot: {note}.")
 
 
 def _add_restarts(page: Page, text: str, changes: Iterable[Change]) -> None:
@@ -162,11 +160,7 @@ def status_text(status: Status, *, width: int, color: bool, everything: bool = F
         _add_record(page, record, is_drifted=record.id in drifted, is_held=status.lock_holder is not None)
     if len(over) > len(shown):
         page.blank()
-        page.add(
-            f"{len(over) - len(shown)} more transaction:"
-            if (len(over) - len(shown)) == 1
-            else f"{len(over) - len(shown)} more transactions:"
-        )
+        page.add(f"{counted(len(over) - len(shown), 'more transaction')}:")
         page.command("advisor status --all")
     elif everything and over:
         page.blank()
@@ -231,8 +225,7 @@ def _add_record(page: Page, record: Record, *, is_drifted: bool, is_held: bool) 
 
 
 def _seconds_left(seconds: float) -> str:
-    text = "rolls back automatically in {seconds} s unless confirmed:"
-    return text.format(seconds=round(seconds))
+    return f"rolls back automatically in {round(seconds)} s unless confirmed:"
 
 
 def _last_event(record: Record) -> str:
@@ -240,10 +233,9 @@ def _last_event(record: Record) -> str:
     if record.ended is None:
         return f"started {format_time(record.began)}"
     if record.confirmed is not None and record.is_active:
-        times = {"applied": format_time(record.ended), "confirmed": format_time(record.confirmed)}
-        return "applied {applied}, confirmed {confirmed}".format(**times)
-    text = "rolled back {time}" if record.state in ("rolled-back", "unfinished", "kept-external") else "applied {time}"
-    return text.format(time=format_time(record.ended))
+        return f"applied {format_time(record.ended)}, confirmed {format_time(record.confirmed)}"
+    is_back = record.state in ("rolled-back", "unfinished", "kept-external")
+    return f"{'rolled back' if is_back else 'applied'} {format_time(record.ended)}"
 
 
 WATCHDOG_REASONS = (
@@ -295,18 +287,15 @@ def verify_text(status: Status, *, width: int, color: bool) -> str:
 def _add_verdict(page: Page, status: Status) -> None:
     if status.stopped_holder is not None:
         number = status.stopped_holder
-        text = "Process {number} works on this host and is stopped. To let it go on, or to end it and roll back:"
-        page.add(Span(text.format(number=number), "red"))
+        stopped = f"Process {number} works on this host and is stopped."
+        page.add(Span(f"{stopped} To let it go on, or to end it and roll back:", "red"))
         page.command(f"kill -CONT {number}")
         page.command("advisor rollback")
     elif status.lock_holder is not None:
-        text = "Running: the lock is held by {holder}"
-        page.add(Span(text.format(holder=status.lock_holder), "yellow"))
+        page.add(Span(f"Running: the lock is held by {status.lock_holder}", "yellow"))
     running = [record for record in status.unfinished if record.process is not None]
     for record in running:
-        text = "{transaction}: running since {time}, process {number}"
-        time_ = format_time(record.began)
-        page.add(Span(text.format(transaction=record.id, time=time_, number=record.process), "yellow"))
+        page.add(Span(f"{record.id}: running since {format_time(record.began)}, process {record.process}", "yellow"))
     is_held = status.lock_holder is not None
     idle = [] if is_held else [record for record in status.unfinished if record.process is None]
     interrupted = [record.id for record in idle if record.state != "unfinished"]
@@ -315,9 +304,7 @@ def _add_verdict(page: Page, status: Status) -> None:
         page.add(Span("Not restored as a whole:", "red"), f" {names}. To go on:")
         page.command("advisor rollback")
     if interrupted:
-        names = listed(interrupted)
-        text = "{transactions}: neither applied nor rolled back. To roll back:"
-        page.add(Span("Interrupted:", "red"), " ", text.format(transactions=names))
+        page.add(Span("Interrupted:", "red"), f" {listed(interrupted)}: neither applied nor rolled back. To roll back:")
         page.command("advisor rollback")
     in_force = [record for record in status.records if record.is_active]
     if not in_force:
@@ -331,11 +318,8 @@ def _add_verdict(page: Page, status: Status) -> None:
     if status.drift:
         _add_drift(page, status.drift, values + files)
     count = values + files - drifted_values - drifted_files
-    matching = (
-        f"{counted_values(values - drifted_values, files - drifted_files)} matches."
-        if count == 1
-        else f"{counted_values(values - drifted_values, files - drifted_files)} match."
-    )
+    verb = "matches" if count == 1 else "match"
+    matching = f"{counted_values(values - drifted_values, files - drifted_files)} {verb}."
     page.add(*(() if status.drift else (Span("Active:", "green"), " ")), matching)
     if status.next_boot:
         page.add(Span("The next boot would change:", "red"))
@@ -376,10 +360,10 @@ def rollback_text(found: RolledBack, *, width: int, color: bool) -> str:
         lost = [one for one in outcomes if not one.is_back]
         force = f"advisor rollback {record.id} --force"
         page.blank()
-        words = "Partially rolled back {transaction}" if lost else "Rolled back {transaction}"
+        words = "Partially rolled back" if lost else "Rolled back"
         if lost and not any(one.state in ("restored", "passed") for one in outcomes):
-            words = "Not rolled back: {transaction}"
-        title = Span(words.format(transaction=record.id), "yellow" if lost else "green")
+            words = "Not rolled back:"
+        title = Span(f"{words} {record.id}", "yellow" if lost else "green")
         states = [one.state for one in outcomes]
         counts = (words.format(count=states.count(state)) for state, words in _OUTCOMES.items() if state in states)
         page.add(title, f" ({listed(record.plan.profiles)}): ", f"{', '.join(counts) or 'no items'}.", hang=2)

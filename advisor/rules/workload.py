@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Literal, cast, get_args
 
 import msgspec
@@ -209,7 +208,7 @@ def _second_name(part: str, named: DeclaredWorkload) -> str:
     return f"--workload: {part!r} is a name: one NAME comes first, and only one is taken ({why})"
 
 
-def parse_workload(text: str, others: Mapping[str, DeclaredWorkload] = MappingProxyType({})) -> DeclaredWorkload:
+def parse_workload(text: str, others: Mapping[str, DeclaredWorkload] = {}) -> DeclaredWorkload:
     """A workload from ``NAME``, ``K=V,…`` or ``NAME,K=V,…``; a later key wins over the name.
 
     ``others`` are further names that may be given. Raises UsageError, which names the known workloads and keys.

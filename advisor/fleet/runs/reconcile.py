@@ -16,6 +16,7 @@ from advisor.errors import AdvisorError
 from advisor.fleet.runs.executor import Hands, Result, end_orphans
 from advisor.fleet.runs.journal import HostDone, HostState, Resumed, RunJournal, RunRecord, Verb, WaveEnded
 from advisor.fleet.runs.planning import CapturedHost
+from advisor.host.numbers import count_noun
 from advisor.shell.state_table import State
 from advisor.snapshot.archive import open_snapshot
 from advisor.snapshot.remote.store import CapturedStore, Sought
@@ -164,11 +165,7 @@ def take_up(hands: Hands, journal: RunJournal, run: RunRecord) -> frozenset[str]
     which are named and journalled as unknown."""
     ended = end_orphans(hands.directory)
     if ended:
-        hands.say(
-            f"ended {ended} process of the interrupted run"
-            if ended == 1
-            else f"ended {ended} processes of the interrupted run"
-        )
+        hands.say(f"ended {count_noun(ended, 'process')} of the interrupted run")
     journal.write(Resumed(time.time()))
     states = {name: Result(name, one.state, one.transaction, one.message) for name, one in run.hosts.items()}
     # The hosts of the open wave, and those that an earlier part of the run left open.
