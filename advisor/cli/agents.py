@@ -69,11 +69,8 @@ def approve(
     else:
         print_text(plan_text(found.plan, width=terminal_width(), color=wants_color(), is_asked=True))
         if found.asked_by:
-            say(
-                'asked for by a program that calls itself "{program}" (not verified)'.format(
-                    program=clean(found.asked_by)[:60].replace('"', "'")
-                )
-            )
+            program = clean(found.asked_by)[:60].replace('"', "'")
+            say(f'asked for by a program that calls itself "{program}" (not verified)')
         question = f"Approve that this is applied, once, within {seconds:.0f} s?"
     try:
         ask_user(question, has_dry_run=False)

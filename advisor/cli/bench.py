@@ -100,8 +100,8 @@ def compare(given: Given) -> int:
     from advisor.cli.prove import judge_again
     from advisor.cli.prove_page import check_page
     from advisor.errors import UsageError
-    from advisor.operations.measure import compare_results, load_result
-    from advisor.proof.archive import Saved, reanalyse_series
+    from advisor.operations.measure import analyse_series, compare_results, load_result
+    from advisor.proof.archive import Saved
 
     first, second, html, as_json = given["first"], given["second"], given["html"], given["as_json"]
     if html is not None:
@@ -112,7 +112,7 @@ def compare(given: Given) -> int:
             return judge_again(saved, {**given, "file": first})
         if html is not None:
             raise UsageError("--html: one series alone has no page", hint="name a second one, or a saved proof")
-        found = reanalyse_series(saved)
+        found = analyse_series(saved)
         say(f"{first}: the series of {found.series.started}, analysed again; nothing was measured")
         print_result(found, as_json=as_json)
         return exit_code(found)

@@ -202,17 +202,17 @@ def prove_replay(given: Given) -> int:
 
     Exit code 0 for a proven gain, 1 for every other verdict.
     """
-    from advisor.proof.archive import load_proof
+    from advisor.operations.measure import load_session
 
-    return judge_again(load_proof(given["file"]), given)
+    return judge_again(load_session(given["file"]), given)
 
 
 def judge_again(saved: Saved, given: Given) -> int:
     """Judge a saved proof, the ``file`` of what was given; a changed verdict is reported."""
-    from advisor.proof.archive import reanalyse_proof
+    from advisor.operations.measure import analyse_session
 
     def judge() -> Proof:
-        found = reanalyse_proof(saved)
+        found = analyse_session(saved)
         say(f"{given['file']}: the session of {found.session.started}, analysed again; nothing was measured")
         if found.verdict != saved.proof.verdict:
             say(f"when it was saved the verdict was {saved.proof.verdict}: the rules have changed since")

@@ -104,9 +104,7 @@ def _see_and_remove(path: str) -> str:
 
 def _make_own(path: str, mode: int) -> str:
     owner = "root" if os.geteuid() == 0 else str(os.geteuid())
-    return "if you trust what it holds: chown {owner} {path} && chmod {mode:o} {path}".format(
-        owner=owner, path=_quote_path(path), mode=mode
-    )
+    return f"if you trust what it holds: chown {owner} {_quote_path(path)} && chmod {mode:o} {_quote_path(path)}"
 
 
 def _quote_path(path: str) -> str:

@@ -13,11 +13,20 @@ from advisor.errors import AdvisorError, InvalidInputError, UsageError
 from advisor.host import live_host
 from advisor.host.patterns import lazy_regex
 from advisor.proof import bench
-from advisor.proof.archive import Saved, SavedBench, check_place, load_any
+from advisor.proof.archive import (
+    Saved,
+    SavedBench,
+    check_place,
+    load_any,
+    load_proof,
+    reanalyse_proof,
+    reanalyse_series,
+)
 from advisor.proof.command_runner import CommandProcess
 from advisor.proof.comparison import SeriesComparison, compare
 from advisor.proof.covariates import memory_bytes
 from advisor.proof.profile import ground_for_command
+from advisor.proof.records import Proof
 from advisor.proof.schedule import HOLD_FACTOR, HOLD_SECONDS
 from advisor.proof.series import Bench
 from advisor.proof.session_runner import ProgressEvent, Settings
@@ -176,6 +185,21 @@ def load_result(path: Path, *compared: Path) -> Saved | SavedBench:
             f"{path}: the capture of a host, not a saved proof or series",
             hint=" ".join((call, *(shell_quote(str(one)) for one in compared or (path,)))),
         ) from error
+
+
+def load_session(path: Path) -> Saved:
+    """Return a kept session of two arms. Raises InvalidInputError, PermissionDeniedError."""
+    return load_proof(path)
+
+
+def analyse_session(saved: Saved) -> Proof:
+    """Return what follows from the stored runs of a session. Measures nothing; the same runs give the same proof."""
+    return reanalyse_proof(saved)
+
+
+def analyse_series(saved: SavedBench) -> Bench:
+    """Return what follows from the stored runs of a series. Measures nothing; the same runs give the same result."""
+    return reanalyse_series(saved)
 
 
 def compare_results(first: Path, second: Path) -> SeriesComparison:

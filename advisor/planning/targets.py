@@ -157,10 +157,11 @@ def _none_chosen(request: Request, wanted: Wanted, each: ForEach, facts: Facts) 
         return no_setting(wanted, facts)
     if each != "links":
         return _NONE_CHOSEN[each]
+    names = ", ".join(link.name for link in facts.links if link.kind != "loopback") or "none but loopback"
     return (
         "no link has the role by itself (of LLT, of iSCSI sessions, or a port in use without a default route): "
-        "name those that are meant with --set links=; links here: {names}"
-    ).format(names=", ".join(link.name for link in facts.links if link.kind != "loopback") or "none but loopback")
+        f"name those that are meant with --set links=; links here: {names}"
+    )
 
 
 def _is_met(one: Selected, wanted: Wanted) -> bool:

@@ -174,11 +174,9 @@ _KEYS: Mapping[str, tuple[str, Callable[[str], object | None], str]] = {
 
 def _list_names(others: Mapping[str, DeclaredWorkload]) -> str:
     groups = dict.fromkeys(f"{name.partition('.')[0]}.…" for name in others)
-    return "names: {names}{patterns}; keys: {keys}".format(
-        names=", ".join(_NAMED),
-        patterns=f"; patterns of advisor bench: {', '.join(groups)}" if groups else "",
-        keys=", ".join((f"{key} ({form})" for key, (_, _, form) in _KEYS.items())),
-    )
+    patterns = f"; patterns of advisor bench: {', '.join(groups)}" if groups else ""
+    keys = ", ".join(f"{key} ({form})" for key, (_, _, form) in _KEYS.items())
+    return f"names: {', '.join(_NAMED)}{patterns}; keys: {keys}"
 
 
 def _named_workload(name: str, others: Mapping[str, DeclaredWorkload]) -> DeclaredWorkload:

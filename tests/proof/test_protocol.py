@@ -527,6 +527,7 @@ def test_a_toggle_may_place_fio_but_not_the_control(fake_fio: FakeFio, host: Hos
     assert True in placed
 
 
+@pytest.mark.alone
 def test_a_hold_of_a_short_command_ends_with_its_time(fake_fio: FakeFio, host: Host, tmp_path: Path) -> None:
     """Laid out for the runs' own time, of which one takes longer here once the arms are held."""
     speed, pause = fake_fio.directory / "speed", tmp_path / "pause"
