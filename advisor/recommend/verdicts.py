@@ -325,7 +325,9 @@ class _Judge:
         note = f"{one.note}; " if one.note else ""
         lowered = ", ".join(f"{was} becomes {now}" for was, now in lowered_fields(live, value))
         known = record.lower_hurts if record and lowered else record.higher_hurts if record else ""
-        harm = known or find_harm(line.tunable or "", value) or ""
+        other = record.harm_of(value, live) if record else find_harm(line.tunable or "", value) or ""
+        # What a key's record does not say of this direction is no harm of it.
+        harm = known if key else known or other
         is_of_twin = record is not None and record.twin and "0" in (live, value)
         if is_of_twin or (record and record.is_ample(value, machine_of(self._facts))):
             # Its twin holds the limit, so this number says nothing of more or less; or all memory fits below it.
