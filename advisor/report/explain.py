@@ -212,6 +212,7 @@ def _explain_tunable(identity: str, host: Host | None) -> Explanation:
     )
     own = () if setting is None else _setting_rows(setting)
     hurts = _by_profile((profile, one.hurts_when) for profile, one in wanting)
+    own_harm = setting.harm_of("") if setting is not None and (is_key or not hurts) else ""
     return Explanation(
         id=identity,
         kind="tunable",
@@ -219,9 +220,7 @@ def _explain_tunable(identity: str, host: Host | None) -> Explanation:
         what="" if setting is None else setting.does,
         why=_by_profile((profile, one.why) for profile, one in wanting) or "No profile of this host sets it.",
         helps_when=_by_profile((profile, profile.helps_when) for profile, _ in wanting),
-        hurts_when=" ".join(
-            filter(None, ("" if setting is None or (hurts and not is_key) else setting.harm_of(""), hurts))
-        ),
+        hurts_when=" ".join(filter(None, (own_harm, hurts))),
         sources=tuple(
             dict.fromkeys(
                 (
