@@ -9,35 +9,33 @@ import msgspec
 
 from advisor.errors import AdvisorError, PermissionDeniedError, RefusedError, UsageError
 from advisor.facts.host_facts import Facts, scan
-from advisor.facts.services import Service, read_services
 from advisor.facts.settings import find_setting
+from advisor.facts.settings.sysctl import KEYS, origins, read_sysctl_sources
 from advisor.facts.settings.value import is_text_key
-from advisor.facts.sysctl import KEYS, origins, read_sysctl_sources
+from advisor.facts.system.services import Service, read_services
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host
-from advisor.importers.conflicts import writers_beside_plan
 from advisor.planning.compute import make_plan
-from advisor.planning.containers import is_foreign
-from advisor.planning.expansion import expand_targets
-from advisor.planning.kernel_values import read_kernel_values
+from advisor.planning.expansion import expand_targets, foresee, read_kernel_values
+from advisor.planning.guards import is_foreign
+from advisor.planning.links import read_neighbours
 from advisor.planning.merging import drop_wider_twins, merge_targets
 from advisor.planning.mtu import explain_range
-from advisor.planning.neighbours import read_neighbours
 from advisor.planning.observations import observe_targets
-from advisor.planning.outcome import foresee
 from advisor.planning.placement import memory_notes, unit_names
 from advisor.planning.records import Plan
 from advisor.planning.storage_units import found_note, storage_units
 from advisor.planning.targets import Request, meets_condition, resolve_targets
 from advisor.profiles.profile import Profile, load, profile_paths
 from advisor.profiles.requested import RequestedProfile, known_ids, load_requested, nearest_ids
+from advisor.transaction.conflicts import writers_beside_plan
 from advisor.transaction.journal import Record, Store, first_seen
 from advisor.transaction.layers import ownership_of, replacement_notes
 from advisor.transaction.origin import private_namespaces
 from advisor.tunables.catalogue import find_kind
 from advisor.tunables.irq import explain_absent_cpus
+from advisor.tunables.kind import NUMBERS
 from advisor.tunables.sysctl import Sysctl, explain_commit_limit, sysctl_path
-from advisor.tunables.tunable import NUMBERS
 
 Asked = Sequence[str | RequestedProfile]
 """Names of profiles, profile files and values, as `load_requested` takes them, or profiles that are there already."""
@@ -232,7 +230,7 @@ def _read_journals(store: Store) -> tuple[Record, ...] | None:
 def read_for_scan_and_plans(host: Host) -> None:
     """Read what a scan, limits and the plans of all profiles read, every link included, so that a snapshot can answer
     them all."""
-    from advisor.facts.storage_services import read_storage_services
+    from advisor.facts.system.services import read_storage_services
     from advisor.limits.storage_use import read_front
 
     facts = scan(host, with_drives=True)
@@ -254,8 +252,8 @@ def _with_found_units(host: Host, asked: Sequence[Request], facts: Facts) -> tup
     )
     if not looking:
         return tuple(asked)
-    from advisor.facts.kernel_services import read_kernel_services
-    from advisor.facts.storage_services import read_storage_services
+    from advisor.facts.system.roles import read_kernel_services
+    from advisor.facts.system.services import read_storage_services
 
     found = storage_units(facts, read_storage_services(host, Unknowns()), read_kernel_services(host))
     return tuple(one.with_units(found, facts) if one.looks_for_units else one for one in asked)
@@ -266,7 +264,7 @@ def _find_services(host: Host, asked: Iterable[Request], facts: Facts) -> tuple[
     units = tuple(dict.fromkeys(unit for request in named for unit in unit_names(request.values, facts)))
     if not units:
         return ()
-    from advisor.facts.service_devices import with_devices
+    from advisor.facts.system.services import with_devices
 
     unknown = Unknowns()
     return with_devices(host, read_services(host, units, unknown))

@@ -14,8 +14,14 @@ import random
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from advisor.proof.ablation import combination_digits, design_words, draw_combinations, run_count
-from advisor.proof.blocks import conclude_session, kept_values
+from advisor.proof.blocks import (
+    combination_digits,
+    conclude_session,
+    design_words,
+    draw_combinations,
+    kept_values,
+    run_count,
+)
 from advisor.proof.covariates import Covariates
 from advisor.proof.metrics import RunFigures
 from advisor.proof.own_command import COMMAND_WORKLOAD, CommandMetric, OwnCommand

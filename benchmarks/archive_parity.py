@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from advisor.host.package_data import package_data
+from advisor.host.origin import package_data
 
 ADVISOR = [sys.executable, "-m", "advisor"]
 LINKS = (

@@ -74,7 +74,7 @@ def work(kind: str) -> None:
     from advisor.transaction.apply import apply_plan
     from advisor.transaction.journal import Store
     from advisor.transaction.rollback import roll_back
-    from advisor.transaction.verify import find_drift
+    from advisor.transaction.status import find_drift
     from tests.transaction.system import bare_facts
 
     bare = bare_facts()

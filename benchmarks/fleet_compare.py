@@ -71,9 +71,9 @@ def _write_capture(path: Path, files: dict[str, bytes]) -> None:
 
 def measure_comparison(where: Path, count: int, processes: int) -> dict[str, Any]:
     """Read, compare and print the first ``count`` hosts in this process (and those that it starts)."""
-    from advisor.fleet.compare.gathering import gather_hosts, named_sources
+    from advisor.fleet.compare.columns import gather_hosts, named_sources
     from advisor.fleet.compare.outliers import find_outliers
-    from advisor.report.fleet_compare import comparison_document, comparison_text
+    from advisor.report.fleet.compare import comparison_document, comparison_text
 
     sources = named_sources(sorted(where.iterdir())[:count])
     before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
@@ -99,11 +99,10 @@ def measure_comparison(where: Path, count: int, processes: int) -> dict[str, Any
 
 def measure_summaries(count: int) -> dict[str, Any]:
     """Comparing alone: summaries made one after the other from one host's, without captures to read."""
-    from advisor.fleet.compare.columns import Fleet
-    from advisor.fleet.compare.gathering import read_source
+    from advisor.fleet.compare.columns import Fleet, read_source
     from advisor.fleet.compare.outliers import find_outliers
     from advisor.fleet.compare.summary import CaptureSource, HostSummary
-    from advisor.report.fleet_compare import comparison_document
+    from advisor.report.fleet.compare import comparison_document
 
     first = read_source(CaptureSource("h", str(FIXTURE)))
     assert isinstance(first, HostSummary)

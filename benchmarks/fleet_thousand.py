@@ -25,7 +25,7 @@ from typing import Final
 
 from advisor.fleet.engine import HostJob, run_job
 from advisor.fleet.inventory import Inventory, find_ansible_program
-from advisor.fleet.store import CaptureHeader, FleetStore
+from advisor.fleet.scan import CaptureHeader, FleetStore
 
 FORKS: Final = 20
 CAPTURE: Final = Path(__file__).parents[1] / "tests/fixtures/storage-host-root.tar.gz"
@@ -68,8 +68,8 @@ def run_quietly(words: Sequence[str], place: Path) -> None:
 
 def scan_stored(inventory: Path, place: Path) -> None:
     """In this very process, so that its memory is what is measured."""
-    from advisor.operations.fleet_hosts import Collection, scan_fleet
-    from advisor.report.fleet_scan import fleet_scan_document, fleet_scan_text
+    from advisor.operations.fleet import Collection, scan_fleet
+    from advisor.report.fleet.scan import fleet_scan_document, fleet_scan_text
 
     found = scan_fleet(Collection(Inventory((str(inventory),)), output=place / "kept", max_age_seconds=86400))
     assert not found.failed

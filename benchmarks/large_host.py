@@ -20,7 +20,7 @@ from advisor.host.provenance import read_provenance
 from advisor.report.json import scan_document
 from advisor.report.scan_page import scan_text
 from advisor.report.scan_summary import ScanSummary, summary_text
-from advisor.rules.registry import judge
+from advisor.rules.judged import judge
 from tests.whole_hosts import DISTRIBUTIONS, WholeHost
 
 T = TypeVar("T")

@@ -21,11 +21,7 @@ from numpy.typing import NDArray
 
 from advisor.proof.covariates import Covariates
 from advisor.proof.live import NO_FIGURES, PERIOD_SECONDS, plan_periods
-from advisor.proof.own_command import LIVE_WORKLOAD, CommandMetric, OwnCommand
-from advisor.proof.records import Arm, FioRun, Pair, Proof, Session, Switchback, command_subject, resolve_subject
-from advisor.proof.schedule import MODES
-from advisor.proof.session_runner import Settings
-from advisor.proof.switchback import (
+from advisor.proof.live_source import (
     ASSUMED_TAU,
     HARM_LEVEL,
     MOST_DISCARDED_SHARE,
@@ -37,6 +33,10 @@ from advisor.proof.switchback import (
     discard_for,
     estimate_tau,
 )
+from advisor.proof.own_command import LIVE_WORKLOAD, CommandMetric, OwnCommand
+from advisor.proof.records import Arm, FioRun, Pair, Proof, Session, Switchback, command_subject, resolve_subject
+from advisor.proof.schedule import MODES
+from advisor.proof.session_runner import Settings
 from advisor.proof.verdict import decide_session, is_settled
 
 TAU: Final = 2.0

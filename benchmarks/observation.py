@@ -22,7 +22,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from advisor.host import Host, tree_host  # noqa: E402
-from advisor.observe.series import take_sample  # noqa: E402
+from advisor.observe.rates import take_sample  # noqa: E402
 from advisor.operations.diagnosis import WatchedHost  # noqa: E402
 from tests.diagnosis.moments import Disk, Group, Link, Machine, files_at  # noqa: E402
 from tests.trees import make_tree  # noqa: E402

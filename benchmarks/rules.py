@@ -15,9 +15,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from advisor.facts.counters import Counters
 from advisor.facts.host_facts import Facts, scan
-from advisor.rules.registry import RULES, judge
+from advisor.facts.system.memory import Counters
+from advisor.rules.judged import RULES, judge
 from advisor.rules.workload import DeclaredWorkload, parse_workload
 from advisor.snapshot.archive import open_snapshot
 from tests.beegfs_server import server

@@ -4,7 +4,7 @@
 
 Twelve candidates on machines whose runs scatter by 8 %, under loads that stay, drift or step. Either none of them does
 anything, or one is better by 10 % and the others do nothing, little, or harm. `advisor tune` as it is (the engine of
-`advisor.proof.race`, two placebos, 24 blocks at most, a confirmation of at most 24 pairs); against the best mean of n
+`advisor.proof.tuning.records`, two placebos, 24 blocks at most, a confirmation of at most 24 pairs); against the best mean of n
 runs of each, with the threshold that errs in 5 % where the load stays, and against Mann-Whitney on n + n runs with
 Holm. Both run candidate after candidate, as people do. Prints Markdown tables; docs/proof.md holds one run.
 """
@@ -17,9 +17,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
-from advisor.proof.race import PRESENT, Block, drop_arms, find_winner, rank_arms
 from advisor.proof.statistics import POCOCK, hodges_lehmann, holm, median, rank_sum, signed_rank
-from advisor.proof.tuning_load import MAX_BLOCKS
+from advisor.proof.tuning.arms import MAX_BLOCKS
+from advisor.proof.tuning.records import PRESENT, Block, drop_arms, find_winner, rank_arms
 
 NOISE = 0.08
 """Standard deviation of ln of one run."""

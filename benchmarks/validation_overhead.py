@@ -18,8 +18,7 @@ from collections.abc import Sequence
 import msgspec
 
 from advisor.host import live_host
-from advisor.proof.interrupt import Stop
-from advisor.proof.process import EndedProcess, FioProcess
+from advisor.proof.process import EndedProcess, FioProcess, Stop
 from advisor.proof.scratch import MIB
 from advisor.proof.session import Settings, self_test
 

@@ -19,8 +19,7 @@ from datetime import UTC, datetime
 from advisor.host import live_host
 from advisor.proof.covariates import covariates_between, read_counters
 from advisor.proof.fio import FioJob, read_version, run_fio
-from advisor.proof.interrupt import Stop, caught_signals
-from advisor.proof.process import FioProcess
+from advisor.proof.process import FioProcess, Stop, caught_signals
 from advisor.proof.scratch import MIB, Scratch, scratch_file
 from advisor.proof.target import MeasuredTarget, read_target
 from advisor.proof.workloads import get_workload

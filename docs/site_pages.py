@@ -25,7 +25,7 @@ from mkdocs.structure.pages import Page
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from advisor import operations
-from advisor.operations import schemas
+from advisor.operations import library as schemas
 
 LONGEST_SIGNATURE: Final = 100
 

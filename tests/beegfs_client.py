@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from advisor.facts.beegfs import entry_command
+from advisor.facts.clusters.beegfs import entry_command
 from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host
 from tests.beegfs_server import ENTRY

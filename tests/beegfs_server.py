@@ -8,10 +8,10 @@ import json
 from collections.abc import Mapping
 from typing import Literal
 
-from advisor.facts.beegfs import entry_command
+from advisor.facts.clusters.beegfs import entry_command
 from advisor.facts.host_facts import Facts, scan
-from advisor.facts.services import show_command
-from advisor.facts.subnets import RULES
+from advisor.facts.network.link_stack import RULES
+from advisor.facts.system.services import show_command
 from advisor.host import Host, ReadCommand
 from advisor.tunables.unit import UnitNuma
 from tests.facts.storage import Tree

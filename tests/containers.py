@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.facts.container import read_container
+from advisor.facts.system.identity import read_container
 from advisor.host import live_host
 
 IN_A_CONTAINER = read_container(live_host()).is_inside

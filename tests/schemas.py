@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 
-from advisor.operations.schemas import read_schema
+from advisor.operations.library import read_schema
 
 
 def closed(node: Any) -> Any:

@@ -25,7 +25,7 @@ from advisor.profiles.profile import (
     Wanted,
     parse_profile,
 )
-from advisor.tunables.tunable import Sense
+from advisor.tunables.kind import Sense
 from tests.each import for_each
 from tests.running import run_text
 

@@ -61,8 +61,7 @@ def test_what_is_asked_every_minute_loads_no_rules(arguments: tuple[str, ...], t
     assert not {module.partition(".")[0] for module in loaded} & HEAVY
     # Those are for hosts where TuneD or saptune sets values, too.
     assert {module for module in loaded if module.startswith(("advisor.importers.", "advisor.rules"))} <= {
-        "advisor.importers.conflicts",
-        "advisor.importers.other_writer",
+        "advisor.transaction.conflicts"
     }
 
 

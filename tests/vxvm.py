@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from advisor.facts.vxvm import DMP_PATHS, LIST, LIST_NATIVE, PATHS, VXPRINT
+from advisor.facts.block.vxvm import DMP_PATHS, LIST, LIST_NATIVE, PATHS, VXPRINT
 from tests.facts.storage import Tree
 
 HEAD = """\

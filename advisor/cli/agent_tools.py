@@ -2,7 +2,7 @@
 
 An answer has three keys. ``advisor`` holds what advisor itself says: words of its own, ids of rules, counts and
 fingerprints. ``untrusted`` holds everything that was read from the host or came from the caller, escaped and cut
-(`advisor.report.untrusted`); ``notice`` says so.
+(`advisor.report.format`); ``notice`` says so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor import operations
 from advisor.errors import AdvisorError, BusyError, PermissionDeniedError, RefusedError, UsageError, as_root
-from advisor.report.untrusted import NOTICE, HostData
+from advisor.report.format import NOTICE, HostData
 
 if TYPE_CHECKING:
     from advisor.host import Host
@@ -87,7 +87,7 @@ def _build_answer(name: str, own: Own, foreign: object) -> dict[str, object]:
 
 
 def _scan(served: ServedHost, given: Arguments, _: str) -> Found:
-    from advisor.report.untrusted import MAX_ITEMS
+    from advisor.report.format import MAX_ITEMS
 
     if "/" in given.get("workload", ""):
         raise UsageError("workload: a file is not accepted here", hint="name a workload, or give its values: read=70%")

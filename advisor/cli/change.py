@@ -23,12 +23,13 @@ from advisor.cli.monitored import (
     Prometheus,
     answer_nagios,
     check_forms,
+    follow_trial,
+    is_watched,
     one_host,
     verify_host,
 )
 from advisor.cli.output import parse_settings, print_json, print_result, print_text, say, terminal_width, wants_color
 from advisor.cli.scan import Json, Root, Snapshot
-from advisor.cli.trial import follow_trial, is_watched
 
 Names = Annotated[
     list[str],
@@ -125,7 +126,7 @@ def apply(
     """Apply profiles as one transaction: all values or none. Each step is journalled first and read back."""
     from advisor.operations.transactions import taken_out_by
     from advisor.report.documents import transaction_document
-    from advisor.report.steps import steps_text
+    from advisor.report.fix import steps_text
 
     settings, replaced = parse_settings(pairs), instead_of or ()
     if dry_run:
@@ -238,7 +239,7 @@ def confirm(
     as_json: Json = False,
 ) -> int:
     """Confirm a transaction that awaits confirmation. It rolls back automatically unless confirmed in time."""
-    from advisor.operations.pending import confirm_pending
+    from advisor.operations.transactions import confirm_pending
     from advisor.report.documents import transaction_document
     from advisor.report.transaction import confirmed_text, rollback_text
 

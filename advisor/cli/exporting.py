@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from advisor.cli.change import Names, Set
+from advisor.cli.change import Names, RuntimeOnly, ScriptOutput, Set
 from advisor.cli.complete import export_forms
 from advisor.cli.output import parse_settings, print_json, print_text, say
 from advisor.cli.scan import Json, Root, Snapshot
@@ -15,6 +15,33 @@ from advisor.operations import open_host
 
 if TYPE_CHECKING:
     from advisor.exporters import Bundle
+
+# ``advisor apply-script``: a plan as a script that carries itself out on its host, with nothing installed there.
+
+
+def apply_script(
+    names: Names,
+    pairs: Set = None,
+    output: ScriptOutput = None,
+    root: Root = None,
+    snapshot: Snapshot = None,
+    runtime_only: RuntimeOnly = False,
+) -> int:
+    """Print a POSIX sh script that applies profiles. It is for one host, this or a captured one, and needs nothing
+    installed there."""
+    from advisor.operations.files import write_output
+    from advisor.operations.imports import write_apply_script
+
+    text = write_apply_script(open_host(root, snapshot), names, parse_settings(pairs), runtime_only=runtime_only)
+    if output is None:
+        print_text(text)
+    else:
+        write_output(output, text, mode=0o700)
+        say(f"{output}: run it on its host as root: sh {output} check, then apply")
+    return 0
+
+
+COMMANDS = {"apply-script": apply_script}
 
 
 def export(
@@ -41,7 +68,7 @@ def export(
 ) -> int:
     """Export what profiles set on this host for other tools. What a form cannot express is listed, never
     approximated."""
-    from advisor.operations.exports import export_profiles
+    from advisor.operations.imports import export_profiles
 
     plan, bundle = export_profiles(open_host(root, snapshot), names, parse_settings(pairs), form, output)
     if as_json:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import shlex
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from typer import Argument, Option
 
 from advisor.cli.change import Set, ask_user
-from advisor.cli.fleet_options import Forks, InventorySources, Limit, Login, logs_in
 from advisor.cli.monitored import (
     MetricFiles,
     Nagios,
@@ -28,9 +30,128 @@ from advisor.fleet import FORKS
 from advisor.host.numbers import count_noun
 
 if TYPE_CHECKING:
+    from advisor.fleet.inventory import Access, Inventory
     from advisor.fleet.runs.journal import RunRecord
     from advisor.fleet.runs.planning import FleetPlan
     from advisor.fleet.runs.status import FleetStanding
+
+# What the commands of ``advisor fleet`` have in common: options, and the inventory that they mean.
+
+InventorySources = Annotated[
+    list[str],
+    Option(
+        "-i",
+        "--inventory",
+        metavar="INVENTORY",
+        help="Read this inventory, as Ansible does: a file, a directory, or h1,h2,",
+    ),
+]
+HostSources = Annotated[
+    list[str] | None,
+    Option(
+        "-i",
+        "--inventory",
+        metavar="INVENTORY",
+        help="Read this inventory, as Ansible does: a file, a directory, or h1,h2,",
+    ),
+]
+Limit = Annotated[str | None, Option("--limit", metavar="PATTERN", help="Use only these hosts or groups of it.")]
+Forks = Annotated[
+    int,
+    Option(
+        "--forks",
+        min=0,
+        max=1000,
+        metavar="N",
+        help="Work on so many hosts at a time; 0: as ansible.cfg says, else 20.",
+    ),
+]
+Timeout = Annotated[
+    int, Option("--timeout", min=1, max=86400, metavar="SECONDS", help="Wait at most this long for one host.")
+]
+Keep = Annotated[
+    Path | None, Option("-o", "--output", metavar="DIR", help="Store the captures here. Default: the state directory.")
+]
+MaxAge = Annotated[
+    str | None,
+    Option(
+        "--max-age",
+        metavar="30m|2h|SECONDS",
+        help="Connect only to hosts whose stored capture is older, or that have none.",
+    ),
+]
+Kept = Annotated[bool, Option("--kept", help="Read the stored captures; connect to no host.")]
+
+
+class Login(Protocol):
+    """Makes the inventory that a command means of its sources and limit, with the login that the command was given."""
+
+    def __call__(self, sources: list[str] | None, limit: str | None) -> Inventory: ...
+
+
+def logs_in(command: Callable[..., int]) -> Callable[..., int]:
+    """Gives a command the options of a login, after its own; its parameter ``login`` is a `Login` made of them."""
+    own = inspect.signature(command, eval_str=True)
+    # what it returns is a class that is imported only when it is used: its name alone does here
+    options = inspect.signature(_make_access, locals={"Access": object}, eval_str=True).parameters
+
+    @functools.wraps(command)
+    def run(**given: Any) -> int:
+        access = {name: given.pop(name) for name in options}
+
+        def login(sources: list[str] | None, limit: str | None) -> Inventory:
+            from advisor.fleet.inventory import Inventory
+
+            return Inventory(tuple(sources or ()), limit, _make_access(**access))
+
+        return command(**given, login=login)
+
+    kept = [one for one in own.parameters.values() if one.name != "login"]
+    run.__signature__ = own.replace(parameters=[*kept, *options.values()])  # type: ignore[attr-defined]
+    return run
+
+
+def _make_access(
+    become: Annotated[
+        bool | None,
+        Option(
+            "--become/--no-become",
+            help="Become root there (or not). Default: as the inventory says.",
+            show_default=False,
+        ),
+    ] = None,
+    ask_become_pass: Annotated[
+        bool, Option("--ask-become-pass", "-K", help="Prompt once for the password of sudo; it is stored nowhere.")
+    ] = False,
+    user: Annotated[str | None, Option("--user", "-u", metavar="NAME", help="Log in as this user.")] = None,
+    private_key: Annotated[
+        Path | None, Option("--private-key", metavar="FILE", help="Log in with this key.", exists=True, dir_okay=False)
+    ] = None,
+    extra_vars: Annotated[
+        list[str] | None, Option("-e", "--extra-vars", metavar="K=V|@FILE", help="Set variables, as for Ansible.")
+    ] = None,
+) -> Access:
+    """How to get in. Asks for the password of sudo where that is wanted. Raises UsageError."""
+    from advisor.fleet.inventory import Access
+
+    key = None if private_key is None else str(private_key.absolute())
+    password = _ask_password() if ask_become_pass else None
+    is_root = True if ask_become_pass and become is None else become
+    return Access(is_root, user, key, password, tuple(extra_vars or ()))
+
+
+def _ask_password() -> str:
+    from getpass import getpass
+
+    from advisor.errors import UsageError
+
+    if not sys.stdin.isatty():
+        raise UsageError("--ask-become-pass: no terminal for the prompt")
+    password = getpass("password for sudo: ")
+    if not password:
+        raise UsageError("--ask-become-pass: no password was given")
+    return password
+
 
 Profiles = Annotated[list[str], Argument(metavar="PROFILE…", help="Profiles by name or file.")]
 SomeProfiles = Annotated[
@@ -88,7 +209,7 @@ def plan(
     login: Login,
 ) -> int:
     """Plan what profiles would change on each host, in waves. Changes nothing there."""
-    from advisor.operations.fleet_runs import make_wish, plan_fleet, write_fleet_plan
+    from advisor.operations.fleet import make_wish, plan_fleet, write_fleet_plan
 
     meant = login(inventory, limit)
     wish = make_wish(
@@ -121,7 +242,7 @@ def _apply_command(
 
 
 def _print_plan(made: FleetPlan, *, as_json: bool, command: str | None = None) -> None:
-    from advisor.report.fleet_plan import fleet_plan_document, fleet_plan_text
+    from advisor.report.fleet.run import fleet_plan_document, fleet_plan_text
 
     if as_json:
         print_json(fleet_plan_document(made))
@@ -203,7 +324,7 @@ def apply(
     """Apply profiles on every host, wave by wave. Each host rolls back automatically unless its wave passes its
     gate."""
     from advisor.errors import UsageError
-    from advisor.operations.fleet_runs import apply_fleet, make_wish, plan_fleet, resume_fleet
+    from advisor.operations.fleet import apply_fleet, make_wish, plan_fleet, resume_fleet
 
     if resume is not None and (names or inventory or pairs or prove_canary):
         raise UsageError("--resume takes profiles and inventory from the run", hint="leave them out")
@@ -267,7 +388,7 @@ def _proof_options(
 
 
 def _print_run(record: RunRecord | None, made: FleetPlan | None, code: int, *, as_json: bool) -> int:
-    from advisor.report.fleet_run import fleet_run_document, fleet_run_text
+    from advisor.report.fleet.run import fleet_run_document, fleet_run_text
 
     if as_json:
         print_json(fleet_run_document(record, made, code))
@@ -291,8 +412,8 @@ def verify(
 ) -> int:
     """Compare the values of every host with what was applied. By all its transactions, or by those of one run. Exit
     code 0 where all match, 1 for drift, 4 for hosts that gave no answer; with --nagios, a plugin's."""
-    from advisor.operations.fleet_runs import verify_fleet
-    from advisor.report.fleet_run import fleet_verify_document, fleet_verify_text
+    from advisor.operations.fleet import verify_fleet
+    from advisor.report.fleet.run import fleet_verify_document, fleet_verify_text
 
     meant = login(inventory, limit)
     files = MetricFiles(prometheus, openmetrics)
@@ -325,7 +446,7 @@ def rollback(
 ) -> int:
     """Roll back a run on every host, its last wave first. Without a number: the last run. With an inventory: only on
     hosts that are in that one, too."""
-    from advisor.operations.fleet_runs import roll_back_fleet
+    from advisor.operations.fleet import roll_back_fleet
 
     meant = login(inventory, limit)
     asked_for = meant if inventory else None
@@ -349,8 +470,8 @@ def status(
 ) -> int:
     """List the runs of this controller. With an inventory (or --kept): also the active transactions of each host, and
     drift."""
-    from advisor.operations.fleet_runs import read_fleet_status
-    from advisor.report.fleet_run import fleet_status_document, fleet_status_text
+    from advisor.operations.fleet import read_fleet_status
+    from advisor.report.fleet.run import fleet_status_document, fleet_status_text
 
     meant = login(inventory, limit)
     with run_progress() as steps:

@@ -15,7 +15,7 @@ from advisor.errors import as_root
 def run_guided() -> int:
     """Lead through the steps; to stop at any of them changes nothing further. Returns an exit code of the contract."""
     from advisor.cli.scan import scan
-    from advisor.operations.names import list_transaction_ids
+    from advisor.operations.library import list_transaction_ids
 
     _show_step("advisor scan")
     scan()
@@ -52,7 +52,7 @@ def _fix(words: list[str], *, is_safe: bool, dry_run: bool = False) -> int:
 def _verify_and_decide(identity: str) -> int:
     """Verify the transaction, then keep it or roll it back as the user says."""
     from advisor.cli.change import confirm, rollback, verify
-    from advisor.operations.pending import read_transaction
+    from advisor.operations.transactions import read_transaction
 
     _show_step(f"advisor verify {identity}")
     code = verify(identity)

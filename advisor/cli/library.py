@@ -5,19 +5,38 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-if TYPE_CHECKING:
-    from advisor.rules.numbering import NumberedFindings
-
 from typer import Argument
 
 from advisor.cli.commands import make_group
-from advisor.cli.complete import explainable_ids, profile_names
+from advisor.cli.complete import explainable_ids, profile_names, schema_names
 from advisor.cli.exporting import export
-from advisor.cli.importing import import_profile
+from advisor.cli.judge import import_profile
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.scan import Json, Root, Snapshot, Volumes, Workload
 from advisor.errors import UsageError
+from advisor.operations import library as schemas
 from advisor.operations import open_host
+
+if TYPE_CHECKING:
+    from advisor.rules.judged import NumberedFindings
+
+# ``advisor schema``.
+
+
+def schema(
+    name: Annotated[
+        str | None, Argument(metavar="[NAME]", help="A document: scan, or advisor.scan/1.", autocompletion=schema_names)
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Print the JSON Schema of a document of --json. Without a name, the names of all documents."""
+    if name is not None:
+        print_json(schemas.read_schema(name))
+    elif as_json:
+        print_json({"schema": "advisor.schemas/1", "schemas": schemas.list_schemas()})
+    else:
+        print_text("\n".join(schemas.list_schemas()))
+    return 0
 
 
 def list_profiles(as_json: Json = False) -> int:
@@ -104,9 +123,8 @@ def explain(
 
     from advisor.host.provenance import is_own_tree
     from advisor.operations.library import explain_absence, explain_last_word
+    from advisor.report.explain import describe_handling, explanation_text
     from advisor.report.explain import explain_id as look_up
-    from advisor.report.explain import explanation_text
-    from advisor.report.tunable_docs import describe_handling
 
     host = open_host(root, snapshot)
     is_captured = root is not None or snapshot is not None
@@ -132,7 +150,7 @@ def explain(
     width, color = terminal_width(), wants_color()
     parts: list[str] = []
     for group in groups:
-        from advisor.report.finding_blocks import group_text
+        from advisor.report.findings import group_text
 
         parts.append(group_text(group, found.hurts_when, width=width, color=color) + "\n")
     if is_captured and not groups and found.kind == "rule":
@@ -155,4 +173,6 @@ _PROFILES = make_group(
     {"export": export, "import": import_profile, "list": list_profiles, "show": show, "lint": lint},
     default=list_profiles,
 )
-COMMANDS = {"profiles": _PROFILES, "explain": explain}
+
+
+COMMANDS = {"schema": schema, "profiles": _PROFILES, "explain": explain}

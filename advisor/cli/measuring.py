@@ -16,8 +16,8 @@ from advisor.cli.output import print_json, print_text, say, terminal_width, want
 from advisor.errors import UsageError
 
 if TYPE_CHECKING:
+    from advisor.proof.arms import ProofCheck
     from advisor.proof.command_runner import CommandProcess
-    from advisor.proof.obstacles import ProofCheck
     from advisor.proof.records import Proof
     from advisor.proof.series import Bench
 
@@ -210,11 +210,11 @@ def print_result(result: Proof | Bench, *, as_json: bool) -> None:
 
     width, color = terminal_width(), wants_color()
     if isinstance(result, Proof):
-        from advisor.report.proof import proof_text
+        from advisor.report.proof.result import proof_text
 
         print_text(proof_text(result, width=width, color=color))
     else:
-        from advisor.report.bench import bench_text
+        from advisor.report.proof.bench import bench_text
 
         print_text(bench_text(result, width=width, color=color))
 
@@ -224,7 +224,7 @@ def print_check(check: ProofCheck, *, as_json: bool) -> None:
     if as_json:
         print_json(check)
         return
-    from advisor.report.session_progress import check_text
+    from advisor.report.proof.tuning import check_text
 
     print_text(check_text(check, width=terminal_width(), color=wants_color()))
 

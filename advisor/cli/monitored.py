@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from advisor.fleet.runs.status import FleetStanding
     from advisor.operations import Scan
     from advisor.operations.diagnosis import ObservedSpan
-    from advisor.report.metrics import Families, MetricForm
-    from advisor.report.monitoring import VerifyState
+    from advisor.report.monitoring import Families, MetricForm, VerifyState
+    from advisor.transaction.journal import Record
     from advisor.transaction.status import Status
 
 T = TypeVar("T")
@@ -81,7 +82,7 @@ def write_metrics(families: Families, files: MetricFiles) -> None:
     Raises UsageError where a file cannot be written; what was there stays, and its timestamp shows its age.
     """
     from advisor.operations.files import write_output
-    from advisor.report.metrics import render_metrics
+    from advisor.report.monitoring import render_metrics
 
     forms: tuple[MetricForm, ...] = ("prometheus", "openmetrics")
     for form in forms:
@@ -183,3 +184,51 @@ def answer_nagios(look: Callable[[], States]) -> int:
     text, code = nagios_text(states)
     print_text(text)
     return code
+
+
+# The seconds that an apply on trial has left, on a terminal whose user has agreed to it.
+
+_TICK_SECONDS = 1.0
+
+
+def is_watched(*, yes: bool, as_json: bool) -> bool:
+    """Whether a person waits at a terminal. With --yes a script may want to go on and confirm by itself."""
+    return not yes and not as_json and all(one.isatty() for one in (sys.stdin, sys.stdout, sys.stderr))
+
+
+def watch_trial(read: Callable[[str], Record], record: Record) -> Record:
+    """Show the time left until the transaction is confirmed or rolled back; return it as it is then. Raises
+    KeyboardInterrupt from Ctrl-C."""
+    from advisor.cli.progress import wait_progress
+
+    with wait_progress("confirm from a new login, Ctrl-C rolls back", record.seconds_left):
+        while record.is_active and record.seconds_left is not None:
+            time.sleep(min(_TICK_SECONDS, max(record.seconds_left, 0.05)))
+            record = read(record.id)
+        while record.is_unfinished:
+            time.sleep(_TICK_SECONDS / 10)
+            record = read(record.id)
+    return record
+
+
+def follow_trial(record: Record) -> int:
+    """Watch a transaction on trial to its end, and report that. The exit code is 0 for confirmed, 4 for rolled back
+    and 5 where something could not be restored; Ctrl-C rolls back at once, 130."""
+    from advisor.cli.output import print_text, say, terminal_width, wants_color
+    from advisor.errors import RestoredError
+    from advisor.operations.transactions import cancel_trial, read_transaction
+    from advisor.report.transaction import rollback_text
+
+    try:
+        found = watch_trial(read_transaction, record)
+    except KeyboardInterrupt:
+        lost = cancel_trial(record.id, warn=say)
+        print_text(rollback_text(lost, width=terminal_width(), color=wants_color()))
+        return 5
+    if found.is_active:
+        say(f"{found.id} is confirmed; it stays active")
+        return 0
+    if found.state == "rolled-back":
+        raise RestoredError(f"{found.id} was not confirmed in time; everything has been rolled back")
+    say(f"{found.id} was not confirmed in time, and is not rolled back completely: advisor status")
+    return 5

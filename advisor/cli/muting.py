@@ -147,7 +147,7 @@ def _split_names(given: list[str] | None) -> list[str] | None:
 
 
 def _explain_idle(what: str, others: Sequence[str]) -> str:
-    from advisor.report.finding_lines import short_names
+    from advisor.report.findings import short_names
 
     if not others:
         return f"note: {what}: no finding here is muted by it now"

@@ -135,7 +135,7 @@ def run_typer(arguments: Sequence[str], *, as_json: bool) -> int:
         # typer prints and installs the scripts of a table of its own, which every version since 0.15 has.
         from typer import _completion_shared
 
-        from advisor.cli.completion import SCRIPTS
+        from advisor.cli.complete import SCRIPTS
 
         if script := SCRIPTS.get(asked.removeprefix("source_")):
             sys.stdout.write(script)
@@ -148,7 +148,7 @@ def run_typer(arguments: Sequence[str], *, as_json: bool) -> int:
         return 130
     except CALL_ERROR as error:
         # A call whose words are off: say what and where to look.
-        from advisor.cli.call_errors import call_hint, call_message
+        from advisor.cli.faults import call_hint, call_message
 
         message = call_message(error)
         if type(error).__name__ == "NoArgsIsHelpError" and not as_json:

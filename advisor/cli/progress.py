@@ -42,7 +42,7 @@ def wait_progress(words: str, seconds: float | None = None) -> Iterator[None]:
 def session_progress() -> Iterator[Callable[[ProgressEvent], None]]:
     """Show the plan and the stages of a measured session. The bar starts with the first stage, so that a question may
     be asked before."""
-    from advisor.report.session_progress import plan_lines, stage_words
+    from advisor.report.proof.tuning import plan_lines, stage_words
 
     with _shown() as display:
         before: ProgressEvent | None = None

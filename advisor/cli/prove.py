@@ -164,10 +164,10 @@ def prove_live(given: Given) -> int:
     Exit code 0 for a proven gain, 1 for every other verdict.
     """
     from advisor.cli.progress import session_progress
-    from advisor.operations import prove_live as operations
+    from advisor.operations import prove as operations
     from advisor.operations.measure import choose_settings
     from advisor.operations.prove import choose_profile
-    from advisor.report.live_consent import consent_lines
+    from advisor.report.proof.tuning import consent_lines
 
     options, chosen = call_with(operations.choose_live, given), call_with(choose_settings, given)
     asked, values = choose_profile(given["names"]), parse_settings(given["pairs"])
@@ -257,9 +257,9 @@ def _run_session(
 ) -> int:
     """Measure, print the result and write its page, picture and what else is to be written; the exit code of the
     command. Of an interrupted session the partial result is printed."""
-    from advisor.cli.prove_page import UNWRITTEN, check_page, write_page, write_picture
+    from advisor.cli.pages import UNWRITTEN, check_page, write_page, write_picture
     from advisor.errors import AdvisorError
-    from advisor.proof.obstacles import CheckedError
+    from advisor.proof.arms import CheckedError
     from advisor.proof.session_runner import InterruptedSessionError
 
     html, svg, as_json = given["html"], given.get("svg"), given["as_json"]

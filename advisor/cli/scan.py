@@ -1,13 +1,13 @@
 """``advisor scan`` and ``advisor snapshot``."""
 
-# Annotations are evaluated here, not from their text by typer: that takes 2 ms of a scan.
+from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from typer import Option
+from typer import Argument, Option
 
 from advisor import operations
 from advisor.cli.complete import declarable_workloads, severity_names
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from advisor.host import Host
     from advisor.operations import Scan
     from advisor.report.scan_summary import ScanSummary
+
+# Annotations are evaluated here, not from their text by typer: that takes 2 ms of a scan.
+
 
 Root = Annotated[
     Path | None, Option("--root", metavar="DIR", help="Read a captured /proc and /sys tree, not this host.")
@@ -92,8 +95,8 @@ def scan(
 ) -> int:
     """Find what is wrong with this host, a line each. Needs no root."""
     from advisor.errors import UsageError
+    from advisor.operations.findings import check_severity, has_severity
     from advisor.operations.muting import expired_notes
-    from advisor.operations.severity import check_severity, has_severity
     from advisor.report.scan_summary import ScanSummary
 
     floor = check_severity(fail_on)
@@ -107,7 +110,7 @@ def scan(
     if len(asked) > 1:
         raise UsageError(f"{asked[0]} and {asked[1]} exclude each other")
     if svg is not None or html is not None:
-        from advisor.cli.scan_picture import check_files
+        from advisor.cli.pages import check_files
 
         check_files(
             {"--svg": svg, "--html": html},
@@ -124,7 +127,7 @@ def scan(
         )
     host: Host | None = None
 
-    def look() -> "Scan":
+    def look() -> Scan:
         # A capture that cannot be opened is a failure that monitoring has to see.
         nonlocal host
         host = operations.open_host(root, snapshot)
@@ -144,7 +147,7 @@ def scan(
     found = scan_host(look, files)
     assert host is not None
     if keep:
-        from advisor.operations.since import keep_scan
+        from advisor.operations.files import keep_scan
         from advisor.report.json import scan_document
 
         document = scan_document(found.facts, found.findings, found.provenance)
@@ -171,11 +174,11 @@ def scan(
 
 
 def _draw_pictures(
-    host: "Host", summary: "ScanSummary", found: "Scan", *, svg: Path | None, html: Path | None, picture: bool
+    host: Host, summary: ScanSummary, found: Scan, *, svg: Path | None, html: Path | None, picture: bool
 ) -> bool:
     """The pictures that are asked for; whether one of them went to standard output, in place of the page."""
-    from advisor.cli.scan_picture import write_files
-    from advisor.operations.pictures import find_services, host_ceiling
+    from advisor.cli.pages import write_files
+    from advisor.operations.library import find_services, host_ceiling
 
     known, services = find_services(host, found.facts)
     ceiling = host_ceiling(host, found.facts, found.declared) if svg or html else None
@@ -189,7 +192,7 @@ def _draw_pictures(
         muted=muted,
     )
     if picture:
-        from advisor.report.picture.text import picture_text
+        from advisor.report.picture.page import picture_text
 
         width, color = terminal_width(), wants_color()
         is_plain = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
@@ -197,7 +200,7 @@ def _draw_pictures(
     return is_told or picture
 
 
-def _print_scan(found: "ScanSummary", form: Literal["all", "brief", "page"]) -> None:
+def _print_scan(found: ScanSummary, form: Literal["all", "brief", "page"]) -> None:
     from advisor.report import scan_summary
 
     width, color = terminal_width(), wants_color()
@@ -214,7 +217,7 @@ def _print_scan(found: "ScanSummary", form: Literal["all", "brief", "page"]) -> 
             print_text(scan_summary.list_text(found, width=width, color=color))
 
 
-def _print_muted(found: "Scan") -> None:
+def _print_muted(found: Scan) -> None:
     from advisor.operations.muting import ignore_file, list_muting
     from advisor.report.scan_page import muted_text
 
@@ -247,7 +250,7 @@ def snapshot(
     from advisor.operations.diagnosis import check_seconds
 
     if script:
-        from advisor.operations.captures import capture_script
+        from advisor.operations.diagnosis import capture_script
         from advisor.operations.files import write_output
 
         if seconds is not None:
@@ -265,7 +268,7 @@ def snapshot(
     if output is None:
         raise UsageError("an archive needs a place", hint="-o FILE names it")
     from advisor.cli.progress import wait_progress
-    from advisor.operations.captures import read_capture, save_capture
+    from advisor.operations.diagnosis import read_capture, save_capture
 
     if seconds is not None:
         check_seconds(seconds)
@@ -282,4 +285,36 @@ def snapshot(
     return 0
 
 
-COMMANDS = {"scan": scan, "snapshot": snapshot}
+# ``advisor probe``.
+
+
+def probe(
+    names: Annotated[
+        list[str] | None,
+        Argument(metavar="[PEER…]", help="Addresses or names. Default: every host that this one is connected to."),
+    ] = None,
+    mtu: Annotated[
+        int | None, Option("--mtu", metavar="BYTES", help="Exit with 1 if packets of this size do not reach a peer.")
+    ] = None,
+    count: Annotated[
+        int, Option("--count", metavar="N", help="Send so many small echoes for the round-trip time.")
+    ] = 5,
+    as_json: Json = False,
+) -> int:
+    """Measure the round-trip time and path MTU to peers. Sends ICMP echoes that must not be fragmented. Changes
+    nothing."""
+    from advisor.operations.library import probe_peers
+
+    found = probe_peers(names or (), mtu=mtu, count=count, progress=say)
+    if as_json:
+        from advisor.report.reach import probe_document
+
+        print_json(probe_document(found))
+    else:
+        from advisor.report.reach import probe_text
+
+        print_text(probe_text(found, width=terminal_width(), color=wants_color()))
+    return 0 if found.is_carried else 1
+
+
+COMMANDS = {"scan": scan, "snapshot": snapshot, "probe": probe}

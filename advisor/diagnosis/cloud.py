@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.diagnosis.askers import asks_storage
-from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent
+from advisor.diagnosis.cause import BINDS_FROM, BindingCause, asks_storage, cause, percent
 from advisor.diagnosis.observation import Observation
 from advisor.diagnosis.storage import follow_up
 

@@ -12,7 +12,7 @@ from advisor.diagnosis.observation import DiagnosisContext, Observation
 from advisor.facts.unknown import Unknown
 from advisor.host.numbers import count_noun
 from advisor.observe.processes import HIDDEN_STORAGE
-from advisor.observe.span import CounterSpan
+from advisor.observe.sample import CounterSpan
 
 MODULES = (
     *("parts", "cloud", "storage", "standstill", "memory", "processors", "network", "tables", "network_storage"),

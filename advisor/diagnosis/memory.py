@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from advisor.diagnosis.askers import asks_memory, asks_storage
-from advisor.diagnosis.cause import BINDS_FROM, Asker, BindingCause, cause, percent
-from advisor.diagnosis.groups import asks_group, limit_command, name_group, stalled_share
+from advisor.diagnosis.cause import (
+    BINDS_FROM,
+    Asker,
+    BindingCause,
+    asks_group,
+    asks_memory,
+    asks_storage,
+    cause,
+    limit_command,
+    name_group,
+    percent,
+    stalled_share,
+)
 from advisor.diagnosis.observation import Observation
 from advisor.diagnosis.storage import waited_share
 from advisor.host.numbers import count_noun, count_of
-from advisor.observe.cgroups import unit_of_cgroup
+from advisor.observe.memory import unit_of_cgroup
 
 _VMSTAT = "proc_vmstat(5)"
 _PSI = "Linux kernel documentation, accounting/psi"

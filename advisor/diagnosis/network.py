@@ -14,7 +14,7 @@ from advisor.diagnosis.cause import (
     probe_command,
 )
 from advisor.diagnosis.observation import Observation
-from advisor.facts.link_stack import ports_of
+from advisor.facts.network.link_stack import ports_of
 from advisor.host.numbers import count_noun, count_of
 
 _SNMP = "Linux kernel documentation, networking/snmp_counter"

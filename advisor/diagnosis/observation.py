@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import msgspec
 
-from advisor.facts.block import multipath_head
-from advisor.facts.block_graph import BlockGraph, is_flash, read_block_graph, service_ms
+from advisor.facts.block.block import multipath_head
+from advisor.facts.block.block_graph import BlockGraph, is_flash, read_block_graph, service_ms
 from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host, Missing
 from advisor.observe.processes import IDLE_CLASS
@@ -25,7 +25,7 @@ from advisor.observe.rates import (
     link_rates,
     stall_shares,
 )
-from advisor.observe.span import CounterSpan
+from advisor.observe.sample import CounterSpan
 
 
 class DiagnosisContext(msgspec.Struct, frozen=True):

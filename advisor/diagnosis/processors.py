@@ -7,9 +7,22 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from advisor.diagnosis.askers import asks_cpu, largest_process
-from advisor.diagnosis.cause import BINDS_FROM, BUSY_NEAR_FROM, STEAL_FROM, Asker, BindingCause, Help, cause, percent
-from advisor.diagnosis.groups import asks_group, device_of, limit_command, name_group
+from advisor.diagnosis.cause import (
+    BINDS_FROM,
+    BUSY_NEAR_FROM,
+    STEAL_FROM,
+    Asker,
+    BindingCause,
+    Help,
+    asks_cpu,
+    asks_group,
+    cause,
+    device_of,
+    largest_process,
+    limit_command,
+    name_group,
+    percent,
+)
 from advisor.diagnosis.observation import Observation
 from advisor.diagnosis.storage import follow_up
 from advisor.host.numbers import count_of, is_count

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from advisor.diagnosis.cause import BINDS_FROM
-from advisor.diagnosis.groups import device_of, is_below, name_group, stalled_share
+from advisor.diagnosis.cause import BINDS_FROM, device_of, is_below, name_group, stalled_share
 from advisor.diagnosis.observation import Observation
 
 USED_UP_FROM = 0.9

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.diagnosis.askers import asks_storage
-from advisor.diagnosis.cause import BINDS_FROM, UNANSWERED_FROM, Asker, BindingCause, cause, probe_command
+from advisor.diagnosis.cause import BINDS_FROM, UNANSWERED_FROM, Asker, BindingCause, asks_storage, cause, probe_command
 from advisor.diagnosis.observation import Observation
 from advisor.diagnosis.storage import BUSY_FROM, IOSTATS, follow_up, waited_share
 from advisor.host.numbers import count_noun

@@ -7,15 +7,24 @@ from collections.abc import Iterator
 from itertools import chain, combinations
 from statistics import median
 
-from advisor.diagnosis.askers import asks_storage
-from advisor.diagnosis.cause import BINDS_FROM, BindingCause, cause, percent
-from advisor.diagnosis.groups import asks_group, device_of, limit_command, name_group, stalled_share
+from advisor.diagnosis.cause import (
+    BINDS_FROM,
+    BindingCause,
+    asks_group,
+    asks_storage,
+    cause,
+    device_of,
+    limit_command,
+    name_group,
+    percent,
+    stalled_share,
+)
 from advisor.diagnosis.observation import DiskLoad, Observation
 from advisor.diagnosis.shared_devices import find_held_groups
-from advisor.facts.block import multipath_head
-from advisor.facts.block_graph import is_flash, is_remote, medium_of
+from advisor.facts.block.block import multipath_head
+from advisor.facts.block.block_graph import is_flash, is_remote, medium_of
 from advisor.host.numbers import count_of
-from advisor.observe.cgroups import V1_IO_LIMITS
+from advisor.observe.memory import V1_IO_LIMITS
 
 IOSTATS = "Linux kernel documentation, admin-guide/iostats"
 PSI = "Linux kernel documentation, accounting/psi"

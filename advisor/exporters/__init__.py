@@ -8,7 +8,10 @@ from __future__ import annotations
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.exporters import ansible, cloud_init, files, network_manager, shell, tuned
+from advisor.exporters import apply_script as shell
+from advisor.exporters import files, network_manager, tuned
+from advisor.exporters import files as ansible
+from advisor.exporters import files as cloud_init
 from advisor.exporters.settings import Bundle, Exported, SkippedSetting, collect_settings
 
 __all__ = ["FORMATS", "Bundle", "Exported", "SkippedSetting", "collect_settings", "export_form"]

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from advisor.errors import RefusedError
+from advisor.exporters.settings import Bundle, Exported
 from advisor.host import Host, Probe, ReadCommand, ReadEthtool, RunCommand, SetEthtool, SetMtu, SetQdisc, Step
 from advisor.planner import plan_profiles
 from advisor.planning.records import Change, FileChange, Plan
@@ -22,7 +23,7 @@ from advisor.transaction.journal import Doing, Done, encode_entry, encode_json
 from advisor.transaction.reserved_space import needed_bytes
 from advisor.transaction.watchdog import WATCH_KIND, watch_text
 from advisor.tunables import FileEdit
-from advisor.tunables.link_identity import link_of
+from advisor.tunables.preflight import link_of
 from advisor.tunables.sysctl_group import can_move, coupled_among, restore_rank
 from advisor.tunables.udev import RULES as APPEARING
 from advisor.version import __version__
@@ -210,3 +211,16 @@ def _needed_programs(probes: Iterable[Probe], steps: Iterable[Step]) -> list[str
             case SetMtu():
                 found.add("ip")
     return sorted(found.difference(_BASE))
+
+
+# The plan as a script that replaces `advisor apply`, with journal, watchdog and rollback.
+
+
+def make_shell_script(wanted: Exported) -> Bundle:
+    """One script for this host alone: it changes what the plan saw. Raises RefusedError where that is nothing."""
+    name = f"{wanted.name}.sh"
+    text = transaction_script(wanted.plan, machine_id=wanted.plan.machine_id, hostname=wanted.hostname).encode(
+        "utf-8", "surrogateescape"
+    )
+    use = tuple(f"sh DIRECTORY/{name} {verb}" for verb in ("check", "apply", "verify", "rollback"))
+    return Bundle({name: text}, wanted.left_out, use, (name,))

@@ -9,9 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.exporters.settings import Bundle, Exported, ExportedSetting
-from advisor.exporters.terms import elsewhere_words, file_head, left_out_words, reason_lines
-from advisor.exporters.yaml_text import dump_yaml
+from advisor.exporters.files import dump_yaml
+from advisor.exporters.settings import (
+    Bundle,
+    Exported,
+    ExportedSetting,
+    elsewhere_words,
+    file_head,
+    left_out_words,
+    reason_lines,
+)
 from advisor.host.numbers import is_count
 from advisor.shell.quote import shell_quote
 

@@ -11,8 +11,15 @@ from __future__ import annotations
 import re
 
 from advisor.exporters.network_manager import RENAMED
-from advisor.exporters.settings import Bundle, Exported, ExportedSetting
-from advisor.exporters.terms import elsewhere_words, file_head, left_out_words, reason_lines
+from advisor.exporters.settings import (
+    Bundle,
+    Exported,
+    ExportedSetting,
+    elsewhere_words,
+    file_head,
+    left_out_words,
+    reason_lines,
+)
 from advisor.host import WriteFile
 
 _OPTIONS = {"ring": "ring", "channels": "channels", "feature": "features", "pause": "pause"}

@@ -7,45 +7,41 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from advisor.facts import rare_subjects as signs
-from advisor.facts.accelerators import Accelerator, read_accelerators
-from advisor.facts.container import Container, read_container
-from advisor.facts.controllers import controller_arrays, read_controllers
-from advisor.facts.counters import Counters, read_counters
-from advisor.facts.cpu import Cpu, read_cpu
-from advisor.facts.disks import Disk, FileSystem, read_disks, read_filesystems
-from advisor.facts.identity import Cloud, Identity, read_identity
-from advisor.facts.irqs import Irq, read_irqs
-from advisor.facts.links import Link, read_links
-from advisor.facts.memory import Memory, read_memory
-from advisor.facts.mounts import read_mounts
-from advisor.facts.network_storage import NetworkStorage, read_network_storage
-from advisor.facts.numa import Numa, read_numa
-from advisor.facts.owners import Owners, read_owners
-from advisor.facts.roles import read_roles
+from advisor.facts import unknown as signs
+from advisor.facts.block.controllers import controller_arrays, read_controllers
+from advisor.facts.block.disks import Disk, FileSystem, read_disks, read_filesystems
+from advisor.facts.block.mounts import read_mounts
+from advisor.facts.network.link_claim import Owners, read_owners
+from advisor.facts.network.links import Link, read_links
+from advisor.facts.processors.cpu import Cpu, read_cpu
+from advisor.facts.processors.numa import Numa, read_numa
+from advisor.facts.processors.pci import Accelerator, Irq, read_accelerators, read_irqs
+from advisor.facts.remote.network_storage import NetworkStorage, read_network_storage
 from advisor.facts.settings import KEYS, NAMED
-from advisor.facts.site_settings import SiteSetting, read_site_settings
-from advisor.facts.sysctl import SysctlOrigin, named_keys, origins, read_sysctl, read_sysctl_sources
-from advisor.facts.systemd import Systemd, read_systemd
+from advisor.facts.settings.site_settings import SiteSetting, read_site_settings
+from advisor.facts.settings.sysctl import SysctlOrigin, named_keys, origins, read_sysctl, read_sysctl_sources
+from advisor.facts.system.identity import Cloud, Container, Identity, read_container, read_identity
+from advisor.facts.system.memory import Counters, Memory, read_counters, read_memory
+from advisor.facts.system.roles import read_roles
+from advisor.facts.system.services import Systemd, read_systemd
 from advisor.facts.unknown import Unknown, Unknowns
 from advisor.facts.writers import Write, read_writes
 from advisor.host import Host, Missing
 
 if TYPE_CHECKING:
-    from advisor.facts.array import Array
-    from advisor.facts.beegfs import Beegfs
-    from advisor.facts.controller import Controller
-    from advisor.facts.encrypted import EncryptedDevice
-    from advisor.facts.fibre_channel import FcPort
-    from advisor.facts.infoscale import InfoScale
-    from advisor.facts.iris import Iris
-    from advisor.facts.iscsi import Iscsi
-    from advisor.facts.llt import Llt
-    from advisor.facts.memory_modules import MemoryModule
-    from advisor.facts.path_load import PathLoad
-    from advisor.facts.purchase import BurstingVolume, PurchasedFigures
-    from advisor.facts.software import StorageSoftware
-    from advisor.facts.zfs import ZfsPool
+    from advisor.facts.block.block import Array, PathLoad
+    from advisor.facts.block.controller import Controller
+    from advisor.facts.block.dm import EncryptedDevice
+    from advisor.facts.block.stacked import ZfsPool
+    from advisor.facts.clusters.beegfs import Beegfs
+    from advisor.facts.clusters.infoscale import InfoScale
+    from advisor.facts.clusters.iris import Iris
+    from advisor.facts.clusters.llt import Llt
+    from advisor.facts.remote.iscsi import Iscsi
+    from advisor.facts.remote.network_storage import FcPort
+    from advisor.facts.system.identity import BurstingVolume, PurchasedFigures
+    from advisor.facts.system.memory import MemoryModule
+    from advisor.facts.system.roles import StorageSoftware
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -105,18 +101,18 @@ def scan(host: Host, *, with_drives: bool | None = None, only_judged: bool = Fal
     disks = read_disks(host, unknown)
     is_asked = with_drives or (with_drives is None and not host.is_live)
     if is_asked and any(disk.kind in ("nvme", "scsi") for disk in disks):
-        from advisor.facts.drive_health import with_health
+        from advisor.facts.block.drive_health import with_health
 
         disks = with_health(host, disks, unknown)
     links = read_links(host, unknown)
     if is_asked and host.is_live and host.is_root and _has_firmware(disks, links):
-        from advisor.facts.firmware_settings import with_formats, with_write_ordering
+        from advisor.facts.block.drive_health import with_formats, with_write_ordering
 
         disks, links = with_formats(host, disks), with_write_ordering(host, links)
     filesystems = read_filesystems(host, unknown)
     controllers = read_controllers(host, unknown)
     if controllers:
-        from advisor.facts.tw_disks import with_disks
+        from advisor.facts.block.three_ware import with_disks
 
         controllers = with_disks(host, controllers, disks, unknown)
     pools = _read_pools(host, unknown)
@@ -180,7 +176,7 @@ def _is_absent(answer: object) -> bool:
 def _read_modules(host: Host, identity: Identity, unknown: Unknowns) -> tuple[MemoryModule, ...]:
     if identity.virtualization not in (None, "", "none"):
         return ()
-    from advisor.facts.memory_modules import read_memory_modules
+    from advisor.facts.system.memory import read_memory_modules
 
     return read_memory_modules(host, is_virtual=False, unknown=unknown)
 
@@ -188,7 +184,7 @@ def _read_modules(host: Host, identity: Identity, unknown: Unknowns) -> tuple[Me
 def _read_fibre_channel(host: Host) -> tuple[FcPort, ...]:
     if not host.names(signs.FIBRE_CHANNEL):
         return ()
-    from advisor.facts.fibre_channel import read_fibre_channel
+    from advisor.facts.remote.network_storage import read_fibre_channel
 
     return read_fibre_channel(host)
 
@@ -197,7 +193,7 @@ def _read_encrypted(host: Host, unknown: Unknowns) -> tuple[EncryptedDevice, ...
     # One of the mapped devices may be encrypted.
     if not any(name.startswith("dm-") for name in host.names("/sys/block")):
         return ()
-    from advisor.facts.encrypted import read_encrypted
+    from advisor.facts.block.dm import read_encrypted
 
     return read_encrypted(host, unknown)
 
@@ -205,7 +201,7 @@ def _read_encrypted(host: Host, unknown: Unknowns) -> tuple[EncryptedDevice, ...
 def _read_pools(host: Host, unknown: Unknowns) -> tuple[ZfsPool, ...]:
     if not host.names(signs.ZFS_POOLS):
         return ()
-    from advisor.facts.zfs import read_zfs_pools
+    from advisor.facts.block.stacked import read_zfs_pools
 
     return read_zfs_pools(host, unknown)
 
@@ -213,7 +209,7 @@ def _read_pools(host: Host, unknown: Unknowns) -> tuple[ZfsPool, ...]:
 def _read_software(host: Host, unknown: Unknowns) -> StorageSoftware | None:
     if not any(map(host.exists, (signs.DECLUSTERED, *signs.CASSANDRA))) and not host.names(signs.CEPH):
         return None
-    from advisor.facts.software import read_software
+    from advisor.facts.system.roles import read_software
 
     return read_software(host, unknown)
 
@@ -225,7 +221,7 @@ def _read_kernel_arrays(
     # In a capture the output of the arrays' tools may stand alone.
     if host.is_live and not is_named and _is_absent(host.read("/proc/mdstat")):
         return ()
-    from advisor.facts.arrays import read_arrays
+    from advisor.facts.block.arrays import read_arrays
 
     return read_arrays(host, disks, unknown, pools)
 
@@ -235,7 +231,7 @@ def _read_volumes(host: Host, disks: tuple[Disk, ...], unknown: Unknowns) -> tup
     is_mounted = not isinstance(mounts, Missing) and any(mount.source.startswith("/dev/vx/") for mount in mounts)
     if not is_mounted and not any(map(host.exists, signs.VOLUME_MANAGER)):
         return ()
-    from advisor.facts.vxvm import read_vxvm
+    from advisor.facts.block.vxvm import read_vxvm
 
     return read_vxvm(host, disks, unknown)
 
@@ -244,7 +240,7 @@ def _read_llt(host: Host, links: tuple[Link, ...], unknown: Unknowns) -> Llt | N
     flow = host.run(signs.LLT_FLOW_QUERY)
     if _is_absent(flow) and _is_absent(host.read(signs.LLTTAB)):
         return None
-    from advisor.facts.llt import read_llt
+    from advisor.facts.clusters.llt import read_llt
 
     return read_llt(host, links, unknown, flow)
 
@@ -256,7 +252,7 @@ def _read_iscsi(
     listed = map(host.listdir, (*signs.ISCSI_RECORDS, signs.ISCSI_SESSIONS, signs.LIO_TARGETS))
     if all(map(_is_absent, (*texts, *listed))):
         return None
-    from advisor.facts.iscsi import read_iscsi
+    from advisor.facts.remote.iscsi import read_iscsi
 
     return read_iscsi(host, links, disks, arrays, unknown)
 
@@ -268,7 +264,7 @@ def _read_beegfs(
     is_mounted = not isinstance(mounts, Missing) and any(mount.kind == "beegfs" for mount in mounts)
     if not is_mounted and not host.names(signs.BEEGFS):
         return None
-    from advisor.facts.beegfs import read_beegfs
+    from advisor.facts.clusters.beegfs import read_beegfs
 
     return read_beegfs(host, links, disks, arrays, unknown)
 
@@ -282,7 +278,7 @@ def _read_iris(
 ) -> tuple[Iris, ...]:
     if not any(map(host.exists, (signs.IRIS_REGISTRY, *(f"{place}/iris.cpf" for place in signs.IRIS_USUAL)))):
         return ()
-    from advisor.facts.iris import read_iris
+    from advisor.facts.clusters.iris import read_iris
 
     return read_iris(host, filesystems, arrays, disks, unknown)
 
@@ -292,7 +288,7 @@ def _read_infoscale(
 ) -> InfoScale | None:
     if llt is None and not any(map(host.exists, signs.VOLUME_MANAGER)) and _is_absent(host.read(signs.MAIN_CF)):
         return None
-    from advisor.facts.infoscale import read_infoscale
+    from advisor.facts.clusters.infoscale import read_infoscale
 
     return read_infoscale(host, llt, links, cloud, unknown)
 
@@ -300,6 +296,6 @@ def _read_infoscale(
 def _read_path_load(host: Host, arrays: tuple[Array, ...]) -> tuple[PathLoad, ...]:
     if not any(array.path_groups for array in arrays):
         return ()
-    from advisor.facts.path_load import read_path_load
+    from advisor.facts.block.block import read_path_load
 
     return read_path_load(host, arrays)

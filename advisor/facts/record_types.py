@@ -6,21 +6,20 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from advisor.facts.array import Array
-from advisor.facts.beegfs import Beegfs
-from advisor.facts.controller import Controller
-from advisor.facts.encrypted import EncryptedDevice
-from advisor.facts.fibre_channel import FcPort
+from advisor.facts.block.block import Array, PathLoad
+from advisor.facts.block.controller import Controller
+from advisor.facts.block.dm import EncryptedDevice
+from advisor.facts.block.stacked import ZfsPool
+from advisor.facts.clusters.beegfs import Beegfs
+from advisor.facts.clusters.infoscale import InfoScale
+from advisor.facts.clusters.iris import Iris
+from advisor.facts.clusters.llt import Llt
 from advisor.facts.host_facts import Facts
-from advisor.facts.infoscale import InfoScale
-from advisor.facts.iris import Iris
-from advisor.facts.iscsi import Iscsi
-from advisor.facts.llt import Llt
-from advisor.facts.memory_modules import MemoryModule
-from advisor.facts.path_load import PathLoad
-from advisor.facts.purchase import BurstingVolume, PurchasedFigures
-from advisor.facts.software import StorageSoftware
-from advisor.facts.zfs import ZfsPool
+from advisor.facts.remote.iscsi import Iscsi
+from advisor.facts.remote.network_storage import FcPort
+from advisor.facts.system.identity import BurstingVolume, PurchasedFigures
+from advisor.facts.system.memory import MemoryModule
+from advisor.facts.system.roles import StorageSoftware
 
 _RARE = (
     *(Array, Beegfs, Controller, EncryptedDevice, FcPort, InfoScale, Iris, Iscsi, Llt, MemoryModule, PathLoad),

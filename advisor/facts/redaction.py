@@ -118,17 +118,17 @@ def without_secrets(path: str, content: bytes) -> bytes:
 def _narrowed(path: str, content: bytes) -> bytes:
     """What is kept of a file, by its path."""
     if _OF_WRITERS.fullmatch(path):
-        from advisor.facts.writers.scripts import without_other_words
+        from advisor.facts.writers.programs import without_other_words
 
         words = without_other_words(path, content.decode("utf-8", "replace"))
         if words is not None:
             return words.encode()
     if path == "/etc/VRTSvcs/conf/config/main.cf":
-        from advisor.facts.infoscale_text import only_resources
+        from advisor.facts.clusters.infoscale import only_resources
 
         return only_resources(content.decode("utf-8", "replace")).encode()
     if path.endswith(".cpf"):
-        from advisor.facts.cpf_text import only_known
+        from advisor.facts.clusters.iris import only_known
 
         return only_known(content.decode("utf-8", "replace")).encode()
     special = {"/etc/fstab": _OF_MOUNTS, "/proc/cmdline": _OF_KERNEL}.get(path)

@@ -32,8 +32,8 @@ from advisor.fleet.inventory import (
     find_ansible_program,
 )
 from advisor.fleet.inventory import read_hosts as inventory_hosts
+from advisor.host.safe_open import make_own_directory
 from advisor.host.signals import signal_group
-from advisor.host.trusted_files import make_own_directory
 
 State = Literal["ok", "unreachable", "failed", "no-root", "timeout", "lost"]
 PLAYBOOKS = Path(__file__).parent / "ansible"

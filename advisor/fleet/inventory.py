@@ -21,7 +21,7 @@ import msgspec
 
 from advisor.errors import InvalidInputError, RefusedError
 from advisor.fleet import OWN_FORKS
-from advisor.host.grouping import group_pairs
+from advisor.host.numbers import group_pairs
 from advisor.host.patterns import lazy_regex
 
 _SECONDS = 300.0  # a plugin may have to ask a cloud

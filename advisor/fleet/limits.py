@@ -9,16 +9,15 @@ import msgspec
 
 from advisor.errors import InvalidInputError
 from advisor.facts.host_facts import scan
-from advisor.fleet.compare.gathering import Progress, read_sources
+from advisor.fleet.compare.columns import Progress, read_sources
 from advisor.fleet.compare.summary import CaptureSource
 from advisor.host import tree_host
-from advisor.limits.account import AccountQuota, account_quotas
 from advisor.limits.declared import Declared, DeclaredVolume
 from advisor.limits.host_ceiling import with_host
-from advisor.limits.host_records import HostCeiling
+from advisor.limits.links import read_pci_and_network
 from advisor.limits.media import Media
 from advisor.limits.paths import limits_of
-from advisor.limits.pci_and_network import read_pci_and_network
+from advisor.limits.records import AccountQuota, HostCeiling, account_quotas
 from advisor.limits.storage_use import read_front
 from advisor.snapshot.open import open_host
 

@@ -22,12 +22,12 @@ import msgspec
 from advisor.diagnosis.cause import BINDS_FROM, STEAL_FROM
 from advisor.diagnosis.diagnose import Diagnosis, diagnose
 from advisor.diagnosis.observation import DiagnosisContext, Observation, read_context
-from advisor.facts.block_graph import service_ms
-from advisor.facts.disks import Disk
-from advisor.fleet.compare.gathering import Progress, read_sources
+from advisor.facts.block.block_graph import service_ms
+from advisor.facts.block.disks import Disk
+from advisor.fleet.compare.columns import Progress, read_sources
 from advisor.fleet.compare.summary import CaptureSource
-from advisor.host.grouping import group_pairs
-from advisor.observe.span import CounterSpan
+from advisor.host.numbers import group_pairs
+from advisor.observe.sample import CounterSpan
 from advisor.snapshot.open import open_observed
 
 Measure = Literal["read-wait", "write-wait", "lost", "resent", "steal", "storage-stall", "memory-stall"]

@@ -203,3 +203,69 @@ def multipath_value(text: str, place: str) -> str | Missing:
         return Missing("unreadable", f"{section} occurs more than once: which one is meant is ambiguous")
     values = [one.value for one in layout.at(place)]
     return values[-1] if values else UNSET
+
+
+# Words as the kernel's files, awk and sh separate them; ``str.split`` also splits at U+00A0, U+2028 and their like.
+
+WHITE_SPACE = " \t\n\r\v\f"
+"""What ``[:space:]`` is in the POSIX locale."""
+
+_WORD = lazy_regex(rf"[^{WHITE_SPACE}]+")
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a text between white space of the POSIX locale."""
+    return _WORD.findall(text)
+
+
+def or_empty(value: str) -> str:
+    """A value as a line shows it: one of blanks alone is a word that can be seen."""
+    return value if value.strip() else EMPTY
+
+
+# CPU lists as systemd shows them, of every version: ranges, single numbers, or the bytes of the mask in hex.
+
+_CPU = lazy_regex(r"\d{1,6}", re.ASCII)
+_MASK = lazy_regex(r"(?:[0-9a-f]{16}){1,128}", re.ASCII)
+
+
+def shown_cpus(text: str) -> str:
+    """``0-3 8``, ``0 1 2 3 8`` and the bytes of the mask in hex, the lowest first, as ``0-3,8``.
+
+    systemd before 243 has no ranges: it shows every CPU or, where a property is an array of bytes to it, the mask in
+    words of eight bytes.
+    """
+    words = split_words(text.replace(",", " "))
+    if len(words) == 1 and _MASK.fullmatch(words[0]):
+        mask = int.from_bytes(bytes.fromhex(words[0]), "little")
+        words = [str(cpu) for cpu in range(mask.bit_length()) if mask >> cpu & 1]
+    # Neighbours in one range; what is no number stays as it is.
+    found: list[list[str]] = []
+    for word in words:
+        low, _, high = word.partition("-")
+        if found and _CPU.fullmatch(low) and _CPU.fullmatch(found[-1][1]) and int(low) == int(found[-1][1]) + 1:
+            found[-1][1] = high or low
+        else:
+            found.append([low, high or low])
+    return ",".join([low if low == high else f"{low}-{high}" for low, high in found])
+
+
+# What ``lltconfig -F query`` and ``-T query`` print.
+
+# InfoScale 7.4.2 prints the receive-side name so; Veritas' own documents spell it rporthighwater.
+FLOW_ALIASES = {"rporthiswater": "rporthighwater"}
+
+_NAMED = lazy_regex(r"[ \t\r]*([A-Za-z_][A-Za-z0-9_-]*)[ \t\r]*[=:][ \t\r]*(-?[0-9]{1,18})[ \t\r]*")
+
+
+def parse_flow(text: str) -> dict[str, int]:
+    """Name and value of each line ``name = value`` that ``lltconfig -F query`` prints; unknown names are kept.
+
+    The spelling ``rporthiswater`` of InfoScale 7.4.2 is returned as ``rporthighwater``.
+    """
+    values: dict[str, int] = {}
+    for line in text.split("\n"):
+        found = _NAMED.fullmatch(line)
+        if found:
+            values[FLOW_ALIASES.get(found[1], found[1])] = int(found[2])
+    return values

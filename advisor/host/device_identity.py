@@ -11,11 +11,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from advisor.host.identity import Identity
-from advisor.host.irq_identity import is_interrupt, locate_interrupt
-from advisor.host.missing import Missing
+from advisor.host.irqs import is_interrupt, locate_interrupt
+from advisor.host.missing import Identity, Missing, Reader
 from advisor.host.patterns import lazy_regex
-from advisor.host.reader import Reader
 
 ATTRIBUTES = ("dm/uuid", "dm/name", "md/uuid", "wwid", "device/wwid", "serial", "device/serial")
 """Files below /sys/block/DEVICE that identify it; the first one that holds anything counts."""

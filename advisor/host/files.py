@@ -11,7 +11,8 @@ import os
 import stat
 from collections.abc import Collection, Mapping
 from functools import cache, lru_cache
-from typing import Protocol
+from pathlib import Path
+from typing import IO, Protocol
 
 from advisor.errors import InvalidInputError
 from advisor.host.missing import ABSENT, Missing, from_os_error
@@ -337,3 +338,27 @@ def _list_children(paths: list[str], directories: frozenset[str]) -> dict[str, s
             known.add(name)
             path = parent
     return children
+
+
+# Files that a user names as input: a profile, a snapshot.
+
+
+def open_given(path: Path) -> IO[bytes]:
+    """A regular file, open for reading. Raises InvalidInputError for any other kind, and OSError.
+
+    A FIFO could keep us waiting for ever, a device has no end, and to open some of those does something already.
+    """
+    if "\0" in str(path):
+        # Python refuses such a path with a ValueError; a saved document may name one.
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    kind = path.stat().st_mode
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(kind):
+        raise InvalidInputError(f"{path}: not a regular file")
+    # It may be another by now: do not wait for it.
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise InvalidInputError(f"{path}: not a regular file")
+    return open(fd, "rb")

@@ -221,7 +221,7 @@ class Host:
             case SetEthtool() | SetQdisc():
                 self._set_live(step)
             case SetIrqs():
-                from advisor.host.link_irqs import set_irqs
+                from advisor.host.irqs import set_irqs
 
                 set_irqs(self, step, self.do)
             case RunCommand(argv):

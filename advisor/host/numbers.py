@@ -7,6 +7,8 @@ sign. What a file holds is a number only if the kernel or the tool could have pr
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable, Iterable
+from typing import TypeVar
 
 from advisor.host.patterns import lazy_regex
 
@@ -55,3 +57,17 @@ def count_noun(count: float, noun: str, verb: str = "", verbs: str = "") -> str:
     is_one = round(count) == 1
     ending = "" if is_one else "es" if noun.endswith("s") else "s"
     return f"{count:,.0f} {noun}{ending} {verb if is_one else verbs}".rstrip()
+
+
+# Things of one kind together.
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+def group_pairs(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return the values of each key, both in the order in which they come."""
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found

@@ -30,16 +30,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from advisor.host import config_text, kernel_text, link_text
-from advisor.host.config_text import UNSET
+from advisor.host import config_text, kernel_text
+from advisor.host import kernel_text as link_text
+from advisor.host.config_text import UNSET, parse_flow, shown_cpus, split_words
 from advisor.host.device_identity import located
 from advisor.host.ethtool import NOT_RECORDED, answer_key
-from advisor.host.identity import Identity
-from advisor.host.lltconfig_text import parse_flow
-from advisor.host.missing import Missing
+from advisor.host.missing import Identity, Missing
 from advisor.host.steps import ETHTOOL_OPTIONS, DriverGroup
-from advisor.host.text_words import split_words
-from advisor.host.unit_text import shown_cpus
 
 if TYPE_CHECKING:
     from advisor.host.machine import Host
@@ -117,7 +114,7 @@ def observe(host: Host, probe: Probe) -> str | Missing:
             return str(value) if not isinstance(value, bool) else "on" if value else "off"
         case ReadIrqs(link):
             # Nothing that a scan asks for.
-            from advisor.host.link_irqs import irqs_line, link_irqs
+            from advisor.host.irqs import irqs_line, link_irqs
 
             return irqs_line(link_irqs(host, link))
     if isinstance(text, Missing):

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from advisor.host.identity import Identity
+from advisor.host.missing import Identity
 
 DriverGroup = Literal["rings", "channels", "coalesce", "pause", "features"]
 

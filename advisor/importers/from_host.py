@@ -8,15 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from advisor.facts.disks import Disk
+from advisor.facts.block.disks import Disk
 from advisor.facts.host_facts import Facts, scan
-from advisor.facts.links import Link
+from advisor.facts.network.links import Link
 from advisor.facts.settings import find_setting
-from advisor.facts.sysctl_files import key_path
+from advisor.facts.settings.sysctl import key_path
 from advisor.host import Host, Missing, observe
-from advisor.host.grouping import group_pairs
-from advisor.importers.made import SourceLine, is_growing, lowered_fields, without_rivals
-from advisor.importers.records import ImportDifference, Imported, ImportedSetting, Mode
+from advisor.host.numbers import group_pairs
+from advisor.importers.records import (
+    ImportDifference,
+    Imported,
+    ImportedSetting,
+    Mode,
+    SourceLine,
+    is_growing,
+    lowered_fields,
+    without_rivals,
+)
 from advisor.importers.to_profile import profile_name
 from advisor.importers.tuned.devices import devices_of
 from advisor.profiles.profile import FieldSense, Only

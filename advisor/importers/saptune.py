@@ -7,18 +7,25 @@ from collections.abc import Iterable, Mapping
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.facts.host_facts import Facts
-from advisor.facts.identity import Identity, read_identity
-from advisor.facts.saptune_text import REMINDER, SECTIONS, NoteEntry, SaptuneNote, parse_saptune_note
-from advisor.facts.tuned.ini import decode_text
+from advisor.facts.system.identity import Identity, read_identity
+from advisor.facts.tuned.files import decode_text
 from advisor.facts.tuned.regex import UnsafePatternError, search_text
 from advisor.facts.unknown import Unknowns
+from advisor.facts.writers.tuners import REMINDER, SECTIONS, NoteEntry, SaptuneNote, parse_saptune_note
 from advisor.host import Host, Missing
 from advisor.host.kernel_text import SET
-from advisor.importers.disjoint import last_wins, make_disjoint
-from advisor.importers.made import Found, SourceLine, flatten_found, is_growing, without_rivals
-from advisor.importers.planned import made_of
-from advisor.importers.records import Imported, ImportedSense, ImportedSetting, Mode
-from advisor.importers.to_profile import profile_name
+from advisor.importers.records import (
+    Found,
+    Imported,
+    ImportedSense,
+    ImportedSetting,
+    Mode,
+    SourceLine,
+    flatten_found,
+    is_growing,
+    without_rivals,
+)
+from advisor.importers.to_profile import last_wins, made_of, make_disjoint, profile_name
 from advisor.importers.tuned.plugin_boot import state_of
 from advisor.profiles.profile import Only
 

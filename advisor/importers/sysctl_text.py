@@ -7,18 +7,28 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from advisor.errors import InvalidInputError
-from advisor.facts.printable import printable
+from advisor.facts.settings.sysctl import SysctlSource, is_pattern, key_path, parse_sysctl_file
 from advisor.facts.settings.value import kernel_number, out_of_bounds, refusal
-from advisor.facts.sysctl_files import SysctlSource, is_pattern, key_path, parse_sysctl_file
-from advisor.facts.tuned.ini import MAX_BYTES, decode_text
+from advisor.facts.text import printable
+from advisor.facts.tuned.files import MAX_BYTES, decode_text
 from advisor.host import Host, Missing
-from advisor.host.input_files import open_given
+from advisor.host.files import open_given
 from advisor.host.missing import from_os_error
-from advisor.importers.made import LACKS_KEY, SourceLine, as_the_kernel_reads, is_growing, without_rivals
-from advisor.importers.records import ImportDifference, Imported, ImportedSense, ImportedSetting, Mode
+from advisor.importers.records import (
+    LACKS_KEY,
+    ImportDifference,
+    Imported,
+    ImportedSense,
+    ImportedSetting,
+    Mode,
+    SourceLine,
+    as_the_kernel_reads,
+    is_growing,
+    without_rivals,
+)
 from advisor.importers.to_profile import profile_name
 from advisor.importers.tuned.differences import find_lowering
-from advisor.importers.tuned.plugin_files import match_files
+from advisor.importers.tuned.plugin_devices import match_files
 
 _MAX_FILES = 500
 _MAX_KEYS = 512

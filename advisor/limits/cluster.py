@@ -7,9 +7,17 @@ from typing import Literal
 
 import msgspec
 
-from advisor.limits.account import AccountQuota, account_notes
 from advisor.limits.host_ceiling import STAGES, binding_of, shares_of
-from advisor.limits.host_records import Binding, Direction, HostCeiling, HostStage, IopsBinding, StageSum
+from advisor.limits.records import (
+    AccountQuota,
+    Binding,
+    Direction,
+    HostCeiling,
+    HostStage,
+    IopsBinding,
+    StageSum,
+    account_notes,
+)
 
 Part = Literal["server", "client", "other"]
 """What a host counts as: of the storage, of those who use it, or of neither."""

@@ -14,12 +14,15 @@ from typing import Annotated, Literal, get_args
 import msgspec
 
 from advisor.errors import InvalidInputError, near_names
-from advisor.limits import azure_disks
-from advisor.limits.azure_cache import LARGEST_CACHED_GIB, HostCaching
-from advisor.limits.azure_disks import AZURE_DISKS, AzureDisk
-from advisor.limits.ebs import (
+from advisor.limits import cloud_disks as azure_disks
+from advisor.limits.cloud_disks import (
+    AZURE_DISKS,
+    BY_PURCHASE,
+    GOOGLE_DISKS,
+    HYPERDISKS,
     IOPS_PER_GIB,
     IOPS_PER_MIB,
+    LARGEST_CACHED_GIB,
     LARGEST_GIB,
     LEAST_IOPS,
     LEAST_MIB_PER_S,
@@ -28,10 +31,13 @@ from advisor.limits.ebs import (
     PROVISIONED,
     SIZES_GIB,
     VOLUME_TYPES,
+    AzureDisk,
+    GoogleDisk,
+    HostCaching,
+    bought_figures,
 )
 from advisor.limits.figures import MIB, Figures
-from advisor.limits.google_disks import BY_PURCHASE, GOOGLE_DISKS, HYPERDISKS, GoogleDisk, bought_figures
-from advisor.limits.input_file import FieldError, decoding, is_json, read_input, toml_document
+from advisor.limits.machine_file import FieldError, decoding, is_json, read_input, toml_document
 
 MAX_BYTES = 16 << 20
 
@@ -235,7 +241,7 @@ def _check_azure(one: DeclaredVolume, place: str) -> None:
     most_iops, most_mb = azure_disks.MOST[one.type]
     bounds: list[tuple[float, str]] = [(most_iops, one.type)]
     if one.gib is not None:
-        each, least = azure_disks.BY_SIZE[one.type]
+        each, least = azure_disks.AZURE_BY_SIZE[one.type]
         bounds.append((max(least, one.gib * each), f"{one.type} with {one.gib:,} GiB"))
     _check_most(f"{place}.iops", one.iops, bounds)
     bounds = [(most_mb, one.type)]

@@ -1,8 +1,8 @@
 """The ceiling of a whole host: all of its data paths at once, each shared part counted once.
 
 Every path loads what is below it: a drive, each PCI Express link above the drive, the EC2 instance, the links. How much
-follows from the arithmetic of its arrays (`advisor.limits.raid`): a mirror's writes load each of its drives in full.
-`advisor.limits.flow` then finds the most that all paths carry together. Two arrays behind one adapter, targets on the
+follows from the arithmetic of its arrays (`advisor.limits.figures`): a mirror's writes load each of its drives in full.
+`advisor.limits.figures` then finds the most that all paths carry together. Two arrays behind one adapter, targets on the
 same drives, the paths of a multipath device and the members of a bond therefore never count twice.
 """
 
@@ -14,27 +14,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
 import msgspec
 
-from advisor.facts.block import natural
-from advisor.facts.block_graph import BlockGraph, BlockNode
+from advisor.facts.block.block import natural
+from advisor.facts.block.block_graph import BlockGraph, BlockNode
 from advisor.facts.host_facts import Facts
-from advisor.facts.links import Link
-from advisor.limits.azure_cache import find_cached
-from advisor.limits.cloud_machine import Hired, hired_machine
+from advisor.facts.network.links import Link
+from advisor.limits.cloud_disks import PROVISIONED, find_cached, machine_limits
 from advisor.limits.declared import Declared
-from advisor.limits.ebs import PROVISIONED
-from advisor.limits.figures import Figures, Quantity, both_ways, lowest
-from advisor.limits.flow import Most, SharedPart, most
-from advisor.limits.google_disks import machine_limits
-from advisor.limits.host_records import Binding, HostCeiling, HostKnown, HostStage, IopsBinding, Share, StageSum
-from advisor.limits.links import EMULATED, has_timestamps, wire_ceiling, wire_of
+from advisor.limits.figures import Figures, Most, Quantity, SharedPart, both_ways, combine, lowest, most
+from advisor.limits.links import EMULATED, PciAndNetwork, has_timestamps, mb_per_s, wire_ceiling, wire_of
 from advisor.limits.machines import Given
-from advisor.limits.media import Media
-from advisor.limits.pci_and_network import PciAndNetwork
-from advisor.limits.raid import combine
-from advisor.limits.records import Limits
+from advisor.limits.media import Hired, Media, hired_machine
+from advisor.limits.records import Binding, HostCeiling, HostKnown, HostStage, IopsBinding, Limits, Share, StageSum
 from advisor.limits.stages import TURNS_WORDS, StorageStages, turns_limit, volume_figures
 from advisor.limits.storage_use import Front, physical
-from advisor.limits.wire import mb_per_s
 from advisor.rules.queries import is_virtual_machine
 
 STAGES: tuple[HostStage, ...] = ("network", "instance", "quota", "pcie", "media")

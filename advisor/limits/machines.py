@@ -11,12 +11,60 @@ import csv
 import functools
 import re
 from collections.abc import Iterator, Mapping, Set
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from advisor.limits import instances
-from advisor.limits.instances import BURST_SECONDS, find_instance, table_directory
+from advisor.host.origin import package_data
+
+# EC2 instance types: what each carries to EBS. The table is package data and is read at the first use.
+
+SOURCE = "Amazon EC2 user guide, Amazon EBS-optimized instances, as of 2023-05-31"
+BURST_SECONDS = 30 * 60.0
+"""How long an instance holds its maximum, at least once in 24 hours."""
+
+
+class Instance(msgspec.Struct, frozen=True):
+    """MB/s at I/O of 128 KiB and IOPS at 16 KiB, base and maximum; they are the same where nothing bursts."""
+
+    name: str
+    base_mbps: int
+    max_mbps: int
+    base_mb_per_s: float
+    max_mb_per_s: float
+    base_iops: int
+    max_iops: int
+
+    @property
+    def bursts(self) -> bool:
+        return (self.base_mb_per_s, self.base_iops) != (self.max_mb_per_s, self.max_iops)
+
+
+def table_directory() -> Path:
+    """Where the tables of this installation lie: inside the package, or at the top of a checkout."""
+    return package_data("tables")
+
+
+def find_instance(name: str) -> Instance | None:
+    """The row of an instance type; None for one that the table does not have. Nothing is inferred from its family."""
+    if not re.fullmatch(r"[a-z0-9-]+\.[a-z0-9-]+", name, re.ASCII):
+        return None
+    with (table_directory() / "ec2-ebs-limits.csv").open(encoding="ascii") as lines:
+        row = next((line for line in lines if line.partition(",")[0] == name), None)
+    return None if row is None else _parse_instance(row)
+
+
+def all_instances() -> Iterator[Instance]:
+    """Every row of the table."""
+    with (table_directory() / "ec2-ebs-limits.csv").open(encoding="ascii") as lines:
+        yield from (_parse_instance(line) for line in lines if not line.startswith(("#", "type,")))
+
+
+def _parse_instance(row: str) -> Instance:
+    name, base_mbps, max_mbps, base, most, base_iops, max_iops = row.rstrip("\n").split(",")
+    return Instance(name, int(base_mbps), int(max_mbps), float(base), float(most), int(base_iops), int(max_iops))
+
 
 Provider = Literal["aws", "azure"]
 
@@ -192,12 +240,12 @@ def _table_machines(provider: Provider) -> Iterator[Machine]:
         return
     rows = {row["type"]: row for row in table("ec2-instances.csv")}
     older = {row["type"] for row in table("ec2-ebs-limits.csv")}
-    fuller = {one.name: one for one in instances.all_instances()}
+    fuller = {one.name: one for one in all_instances()}
     for name in (*rows, *sorted(older - rows.keys())):
         yield _of_ec2(name, rows.get(name), fuller.get(name))
 
 
-def _of_ec2(name: str, row: Mapping[str, str] | None, fuller: instances.Instance | None) -> Machine:
+def _of_ec2(name: str, row: Mapping[str, str] | None, fuller: Instance | None) -> Machine:
     row = row or {}
     network, most = _parse_number(row.get("network_mbps")), _parse_number(row.get("ebs_max_mbps"))
     return Machine(
@@ -213,12 +261,12 @@ def _of_ec2(name: str, row: Mapping[str, str] | None, fuller: instances.Instance
     )
 
 
-def _ebs_fully(one: instances.Instance, newer_mbps: int | None) -> VolumeLimits:
+def _ebs_fully(one: Instance, newer_mbps: int | None) -> VolumeLimits:
     """The fuller row of 2023, with the maximum of the newer table where that is another one."""
     found = VolumeLimits(
         mb_per_s=one.base_mb_per_s,
         iops=one.base_iops,
-        source=instances.SOURCE,
+        source=SOURCE,
         dated="2023-05-31",
         burst_mb_per_s=one.max_mb_per_s if one.bursts else None,
         burst_iops=one.max_iops if one.bursts else None,
@@ -233,7 +281,7 @@ def _ebs_fully(one: instances.Instance, newer_mbps: int | None) -> VolumeLimits:
         found,
         mb_per_s=base,
         burst_mb_per_s=most if one.bursts else None,
-        source=f"{EC2_TABLE}; {'base and IOPS' if which == 'maximum' else 'IOPS'}: {instances.SOURCE}",
+        source=f"{EC2_TABLE}; {'base and IOPS' if which == 'maximum' else 'IOPS'}: {SOURCE}",
         dated=f"August 2026 ({which}) and 2023-05-31 ({'base, IOPS' if which == 'maximum' else 'IOPS'})",
         note=f"its maximum was {one.max_mb_per_s:,.0f} MB/s in 2023, and its IOPS may have grown since",
     )

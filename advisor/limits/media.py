@@ -10,14 +10,34 @@ from operator import mul
 import msgspec
 
 from advisor.facts.host_facts import Facts
-from advisor.limits import azure_disks, ebs, google_disks
-from advisor.limits.azure_disks import AZURE_DISKS
+from advisor.limits import cloud_disks as azure_disks
+from advisor.limits import cloud_disks as ebs
+from advisor.limits import cloud_disks as google_disks
+from advisor.limits.cloud_disks import (
+    AZURE_DISKS,
+    EBS_MODEL,
+    GOOGLE_DISKS,
+    GUIDE,
+    VOLUME_TYPES,
+    Carried,
+    EbsVolume,
+    is_machine_type,
+)
 from advisor.limits.declared import Declared, DeclaredVolume, canonical_id
-from advisor.limits.ebs import EBS_MODEL, GUIDE, VOLUME_TYPES, Carried, EbsVolume
 from advisor.limits.figures import MIB, Figures, both_ways
-from advisor.limits.google_disks import GOOGLE_DISKS
-from advisor.limits.machines import LOCAL_TABLE, LocalNvme
-from advisor.limits.records import Known
+from advisor.limits.links import mb_per_s
+from advisor.limits.machines import (
+    FLOW_MBPS,
+    FLOW_SOURCE,
+    LOCAL_TABLE,
+    PLACED_FLOW_MBPS,
+    Given,
+    LocalNvme,
+    Machine,
+    find_local,
+    find_machine,
+)
+from advisor.limits.records import Known, PathCeiling, Rate
 
 MAGNETIC = Carried(90.0, 200.0)
 LOCAL_MODELS = {"aws": "Amazon EC2 NVMe Instance Storage", "azure": "Microsoft NVMe Direct Disk"}
@@ -163,7 +183,7 @@ def medium_of(one: DeclaredVolume, where: str, *, nitro: bool = True) -> Medium 
             "table",
             f"{one.type} {tier.name} as declared in {source}; table of August 2026",
             burst=both_ways(tier.burst_mb_per_s, tier.burst_iops) if tier.bursts else None,
-            source=azure_disks.SOURCE,
+            source=azure_disks.AZURE_SOURCE,
         )
     if one.type in GOOGLE_DISKS:
         # By what was bought; what follows from the size is shared with others (`_google_media`).
@@ -214,7 +234,7 @@ def _google_media(found: Mapping[str, DeclaredVolume], where: str) -> Iterator[t
     """Each Persistent Disk with its share, by size, of what all of its type on the instance carry together."""
     sizes: dict[str, int] = {}
     for one in found.values():
-        if one.type in google_disks.BY_SIZE:
+        if one.type in google_disks.GOOGLE_BY_SIZE:
             sizes[one.type] = sizes.get(one.type, 0) + (one.gib or 0)
     for name, one in found.items():
         if one.type not in sizes or not one.gib:
@@ -224,7 +244,7 @@ def _google_media(found: Mapping[str, DeclaredVolume], where: str) -> Iterator[t
         why = f"{one.type}, {one.gib:,} GiB as declared in {where or 'the user'}"
         if share < 1:
             why += f"; its share, by size, of what {sizes[one.type]:,} GiB of the type carry together"
-        yield (name, Medium(together.map(partial(mul, share)), "table", why, source=google_disks.SOURCE))
+        yield (name, Medium(together.map(partial(mul, share)), "table", why, source=google_disks.GOOGLE_SOURCE))
 
 
 def local_disks(facts: Facts) -> tuple[str, ...]:
@@ -253,3 +273,71 @@ def bucket_of(one: DeclaredVolume) -> ebs.Bucket | None:
     """The bucket of a declared volume; None where it has none."""
     carried = _carried_by(one)
     return carried.bucket if carried else None
+
+
+# The cloud machine that a host is: its type by the firmware or by the user's word, what is known of it, network.
+
+
+class Hired(msgspec.Struct, frozen=True):
+    """``provider`` and ``name`` None off the cloud or where they are unknown; ``local``: measured figures of its
+    local disks, where it has any."""
+
+    provider: str | None = None
+    name: str | None = None
+    machine: Machine | None = None
+    local: LocalNvme | None = None
+
+
+def hired_machine(facts: Facts, declared: Declared, given: Given | None = None) -> Hired:
+    """What the firmware says about the type; the user's word only where it says nothing."""
+    cloud = facts.host.cloud
+    name = (cloud.instance_type if cloud else None) or declared.instance_type
+    provider = cloud.provider if cloud else _provider_of(name)
+    if provider is None or name is None:
+        return Hired(provider, name)
+    local = find_local(provider, name) if local_disks(facts) else None
+    return Hired(provider, name, find_machine(provider, name, given), local)
+
+
+def _provider_of(name: str | None) -> str | None:
+    """By the form of a declared type."""
+    if name is None:
+        return None
+    if is_machine_type(name):
+        return "gcp"
+    return "azure" if name.startswith(("Standard_", "Basic_")) else "aws"
+
+
+def network_ceiling(hired: Hired) -> PathCeiling | None:
+    """What an EC2 instance carries over all its links, each way; None elsewhere. Headers are not taken off."""
+    if hired.provider != "aws":
+        return None
+    name, machine = hired.name, hired.machine
+    found = machine.network if machine else None
+    if found is None:
+        why = "the firmware does not report the instance type" if name is None else f"{name} is not in the tables"
+        if machine is not None:
+            why = f"the tables have no network bandwidth of {name}"
+        return PathCeiling("instance", "EC2 network", (name,) if name else (), "unknown", why)
+    value = mb_per_s(found.mbps)
+    most = mb_per_s(found.most_mbps) if found.most_mbps else None
+    kind = "file" if found.is_declared else "table"
+    return PathCeiling(
+        stage="instance",
+        what="EC2 network",
+        where=(name,) if name else (),
+        known="declared" if found.is_declared else "table",
+        why=f"{name}, baseline of all its links together; {kind} of {found.dated}",
+        sustained=Rate(value, value),
+        burst=Rate(most, most) if most else None,
+        source=found.source,
+    )
+
+
+def flow_notes(hired: Hired) -> Iterator[str]:
+    """What one flow carries, whatever the machine does."""
+    if hired.provider == "aws":
+        yield (
+            f"one flow carries {FLOW_MBPS // 1000} Gbit/s ({mb_per_s(FLOW_MBPS):,.0f} MB/s) at most, or "
+            f"{PLACED_FLOW_MBPS // 1000} Gbit/s to instances of the same cluster placement group ({FLOW_SOURCE})"
+        )

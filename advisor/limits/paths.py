@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from advisor.facts.block_graph import FILE_LEVEL, BlockGraph, BlockNode
+import msgspec
+
+from advisor.facts.block.block import BESIDE
+from advisor.facts.block.block_graph import FILE_LEVEL, BlockGraph, BlockNode
 from advisor.facts.host_facts import Facts
-from advisor.facts.levels import BESIDE
-from advisor.facts.links import Link
-from advisor.limits.account import account_notes, account_quotas, unknown_quota
-from advisor.limits.cloud_machine import Hired, flow_notes, hired_machine, network_ceiling
+from advisor.facts.network.links import Link
+from advisor.facts.system.identity import BurstingVolume, PurchasedFigures
 from advisor.limits.declared import Declared
-from advisor.limits.figures import QUANTITIES, Quantity
-from advisor.limits.links import pcie_ceiling, physical_below, wire_ceiling
+from advisor.limits.figures import QUANTITIES, Quantity, usable_bytes
+from advisor.limits.links import PciAndNetwork, pcie_ceiling, physical_below, wire_ceiling
 from advisor.limits.machines import Given, Machine
-from advisor.limits.media import Media
+from advisor.limits.media import Hired, Media, flow_notes, hired_machine, network_ceiling
 from advisor.limits.notes import (
     bucket_notes,
     degraded_notes,
@@ -27,11 +28,22 @@ from advisor.limits.notes import (
     stripe_notes,
     unused_notes,
 )
-from advisor.limits.pci_and_network import PciAndNetwork
-from advisor.limits.raid import usable_bytes
-from advisor.limits.records import Bought, Bound, Capacity, Limits, NotKnown, PathCeiling, Rate, StoragePath
+from advisor.limits.records import (
+    Bought,
+    Bound,
+    Capacity,
+    Limits,
+    NotKnown,
+    PathCeiling,
+    Rate,
+    StoragePath,
+    account_notes,
+    account_quotas,
+    unknown_quota,
+)
 from advisor.limits.stages import StorageStages
 from advisor.rules.queries import by_name, is_physical, is_up
+from advisor.rules.remote.ebs_purchase import unusable
 
 NOT_KNOWN = (
     NotKnown("processor", "what the file system, checksums and the network stack cost depends on the load: measure it"),
@@ -239,3 +251,50 @@ def _bought_against(facts: Facts, media: Media, machine: Machine) -> Iterator[Bo
         volumes = sum(one.sustained.of(quantity) for one in found if one is not None)
         if ours is not None and math.isfinite(volumes):
             yield Bought(quantity, volumes, ours, max(0.0, 1 - ours / volumes))
+
+
+# Declared volumes against the machine, as facts for the rules, and the findings of ``advisor limits``.
+
+
+def with_purchases(facts: Facts, declared: Declared, given: Given | None = None) -> Facts:
+    """The facts with what the user declares of volumes set against the machine."""
+    return _with_purchases(facts, limits_of(facts, None, declared, given), declared)
+
+
+def with_findings(limits: Limits, facts: Facts, declared: Declared) -> Limits:
+    """The limits with what is wrong with the purchase."""
+    return msgspec.structs.replace(limits, findings=unusable(_with_purchases(facts, limits, declared), None))
+
+
+def _with_purchases(facts: Facts, limits: Limits, declared: Declared) -> Facts:
+    media = Media(facts, declared)
+    devices = tuple(disk.name for disk in facts.disks if media.is_volume(disk.name))
+    return msgspec.structs.replace(
+        facts,
+        bursting=tuple(_bursting(media, devices)),
+        purchases=tuple(
+            PurchasedFigures(
+                unit="IOPS" if one.quantity.endswith("iops") else "MB/s",
+                volumes=one.volumes,
+                machine=one.instance,
+                machine_type=limits.instance_type or "",
+                unusable=one.unusable,
+                devices=devices,
+            )
+            for one in limits.bought
+        ),
+    )
+
+
+def _bursting(media: Media, devices: Iterable[str]) -> Iterator[BurstingVolume]:
+    """gp2 by its IOPS, st1 and sc1, of which 1 MiB counts as one, by their MB/s."""
+    for name in devices:
+        medium = media.figures(name)
+        if medium is None or medium.burst is None or medium.burst_seconds is None:
+            continue
+        now, always = medium.burst, medium.sustained
+        declared = media.declared(name)
+        if declared is not None and declared.type in ("st1", "sc1"):
+            yield BurstingVolume(name, "MB/s", now.read_mb_per_s, always.read_mb_per_s, medium.burst_seconds)
+        else:
+            yield BurstingVolume(name, "IOPS", now.read_iops, always.read_iops, medium.burst_seconds)

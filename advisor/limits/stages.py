@@ -12,24 +12,20 @@ from collections.abc import Callable, Collection, Iterator, Sequence, Set
 
 import msgspec
 
-from advisor.facts.block_graph import BlockNode, Rank
-from advisor.facts.disks import Disk
+from advisor.facts.block.block_graph import BlockNode, Rank
+from advisor.facts.block.disks import Disk
 from advisor.facts.host_facts import Facts
-from advisor.limits import azure_cache, google_disks
-from advisor.limits.azure_cache import find_cached
+from advisor.limits import cloud_disks as azure_cache
+from advisor.limits import cloud_disks as google_disks
+from advisor.limits.cloud_disks import PROVISIONED, find_cached, machine_limits
 from advisor.limits.declared import Declared
-from advisor.limits.ebs import PROVISIONED
-from advisor.limits.figures import QUANTITIES, Figures, both_ways
-from advisor.limits.google_disks import machine_limits
-from advisor.limits.links import EMULATED, PCIE_SOURCE, PCIE_WORDS, wire_ceiling
+from advisor.limits.figures import QUANTITIES, Figures, both_ways, combine
+from advisor.limits.links import EMULATED, PCIE_SOURCE, PCIE_WORDS, PciAndNetwork, mb_per_s, wire_ceiling
 from advisor.limits.machines import Machine
 from advisor.limits.media import Media, Medium
-from advisor.limits.pci_and_network import PciAndNetwork
-from advisor.limits.raid import combine
 from advisor.limits.records import PathCeiling, Rate, Stage
-from advisor.limits.wire import mb_per_s
-from advisor.rules.multipath import iscsi_maps, link_speeds, selector
 from advisor.rules.queries import is_virtual_machine
+from advisor.rules.remote.multipath import iscsi_maps, link_speeds, selector
 
 NO_TYPE = "the firmware does not report the instance type: declare instance-type in --volumes FILE"
 TURNS_WORDS = "round robin gives each path the same: as many times the slowest link as there are paths"
@@ -303,7 +299,7 @@ def cache_ceiling(name: str | None, share: Callable[[Figures], Rate]) -> PathCei
         why=f"{name}, for all its disks with host caching; table of November 2026",
         sustained=share(both_ways(found.mb_per_s, found.iops)),
         burst=share(burst) if found.burst_iops else None,
-        source=azure_cache.SOURCE,
+        source=azure_cache.AZURE_CACHE_SOURCE,
     )
 
 

@@ -15,26 +15,22 @@ from typing import Literal, cast
 import msgspec
 
 from advisor.errors import InvalidInputError, near_names
-from advisor.facts.array import Array
-from advisor.facts.disks import Disk
-from advisor.facts.filesystems import FileSystem
+from advisor.facts.block.block import PARITY_DISKS, Array, family_of
+from advisor.facts.block.disks import Disk
+from advisor.facts.block.filesystems import FileSystem
 from advisor.facts.host_facts import Facts
-from advisor.facts.identity import Cloud
-from advisor.facts.levels import PARITY_DISKS, family_of
-from advisor.facts.links import Link
+from advisor.facts.network.links import Link
+from advisor.facts.system.identity import Cloud
 from advisor.host.patterns import lazy_regex
+from advisor.limits.cloud_disks import EBS_MODEL, IOPS_PER_GIB, SIZES_GIB
 from advisor.limits.declared import Declared, DeclaredVolume, Kind, check_volume, read_declared
-from advisor.limits.ebs import EBS_MODEL, IOPS_PER_GIB, SIZES_GIB
 from advisor.limits.figures import QUANTITIES
 from advisor.limits.host_ceiling import DataPath, data_paths, with_host
-from advisor.limits.host_records import PathChange, PathFigures, WhatIf
-from advisor.limits.links import physical_below
+from advisor.limits.links import PciAndNetwork, physical_below
 from advisor.limits.machines import Given, Provider, all_machines, find_machine
-from advisor.limits.measured import parse_throughput
 from advisor.limits.paths import limits_of
-from advisor.limits.pci_and_network import PciAndNetwork
-from advisor.limits.records import Limits, StoragePath
-from advisor.limits.storage_use import Front, RemoteFilesystem, physical
+from advisor.limits.records import Limits, PathChange, PathFigures, StoragePath, WhatIf
+from advisor.limits.storage_use import Front, RemoteFilesystem, parse_throughput, physical
 from advisor.rules.queries import by_name, links_above
 
 Key = Literal["volumes", "instance", "raid", "mtu", "links", "speed", "stripes"]

@@ -7,15 +7,16 @@ minor and name, /sys/block/DEV/stat has them alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import struct
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from advisor.facts.mounts import read_mounts
-from advisor.facts.rare_subjects import ZFS_POOLS
-from advisor.facts.space import KINDS, read_spaces
-from advisor.facts.zfs import ARC, parse_kstat, pool_names
+from advisor.facts.block.mounts import KINDS, read_mounts, read_spaces
+from advisor.facts.block.stacked import ARC, parse_kstat, pool_names
+from advisor.facts.unknown import ZFS_POOLS
 from advisor.host import Host, Missing
-from advisor.observe.sample import Reading, parse_counts
+from advisor.host.trace_instance import read_log_page
+from advisor.observe.sample import LARGEST, Reading, parse_counts
 
 _FIELDS = (
     *("reads", "reads_merged", "sectors_read", "read_ms", "writes", "writes_merged", "sectors_written", "write_ms"),
@@ -177,3 +178,132 @@ def read_zfs(host: Host, reading: Reading) -> None:
         {name: counts[name] for name in _ARC_COUNTERS if name in counts},
         {name: counts[name] for name in _ARC_LEVELS if name in counts},
     )
+
+
+# What NVMe drives say about their own health, by log page 0x02: kind ``smart``, by controller.
+
+DRIVE_LOG_PAGE = 0x02
+DRIVE_LOG_BYTES = 512
+_HEAD = struct.Struct("<BHBBB")
+_MEDIA_ERRORS = slice(160, 176)
+_TIMES_AT = 192
+_THROTTLE_AT = 216
+_KELVIN = 273
+
+ReadLog = Callable[[str, int, int], bytes | Missing]
+
+
+def parse_smart_log(data: bytes) -> tuple[dict[str, int], dict[str, float]] | None:
+    """Counters and levels of log page 0x02; None for a page that is too short or all zero.
+
+    ``critical_warning`` is its bits, temperatures are in °C; the times above the drive's warning and critical
+    temperature are in minutes, those of its thermal management (light and heavy) in seconds.
+    """
+    if len(data) < DRIVE_LOG_BYTES or not any(data[:DRIVE_LOG_BYTES]):
+        return None
+    warning, kelvin, spare, threshold, used = _HEAD.unpack_from(data)
+    warm, hot = struct.unpack_from("<II", data, _TIMES_AT)
+    light, heavy, light_s, heavy_s = struct.unpack_from("<IIII", data, _THROTTLE_AT)
+    counters = {
+        "media_errors": min(int.from_bytes(data[_MEDIA_ERRORS], "little"), LARGEST),
+        "warning_temperature_minutes": warm,
+        "critical_temperature_minutes": hot,
+        "light_throttles": light,
+        "heavy_throttles": heavy,
+        "light_throttled_s": light_s,
+        "heavy_throttled_s": heavy_s,
+    }
+    levels: dict[str, float] = {
+        "critical_warning": warning,
+        "spare_percent": spare,
+        "spare_threshold_percent": threshold,
+    }
+    levels |= {"used_percent": used} | ({"temperature_celsius": kelvin - _KELVIN} if kelvin else {})
+    return counters, levels
+
+
+def read_drives(host: Host, reading: Reading, read_log: ReadLog = read_log_page) -> None:
+    """Local NVMe controllers of the running machine; as root. A controller over a network has no drive of its own."""
+    reading.ask("smart")
+    for name in host.names("/sys/class/nvme"):
+        if not re.fullmatch(r"nvme[0-9]+", name) or host.read(f"/sys/class/nvme/{name}/transport") in _FABRICS:
+            continue
+        if not host.is_live:
+            reading.note_missing("smart", "log pages are read on the running host alone")
+            return
+        data = read_log(name, DRIVE_LOG_PAGE, DRIVE_LOG_BYTES)
+        found = None if isinstance(data, Missing) else parse_smart_log(data)
+        if found is not None:
+            reading.add("smart", name, *found)
+        elif isinstance(data, Missing) and not host.is_root:
+            reading.note_missing("smart", f"{data.why}; root reads log pages")
+            return
+        elif isinstance(data, Missing):
+            reading.note_missing(f"smart {name}", data)
+        else:
+            reading.note_missing(f"smart {name}", "no health log")
+
+
+_FABRICS = frozenset({"tcp", "rdma", "fc", "loop"})
+
+
+# What a cloud says about its own limits: kinds ``ebs`` (volumes on Nitro) and ``allowance`` (ENA links).
+
+VOLUME_LOG_PAGE = 0xD0
+VOLUME_LOG_BYTES = 4096
+MAGIC = 0x3C23B510
+_VOLUMES_HEAD = struct.Struct("<II11Q")
+_VOLUMES_FIELDS = (
+    *("reads", "writes", "read_bytes", "write_bytes", "read_us", "write_us"),
+    *("volume_iops_us", "volume_throughput_us", "instance_iops_us", "instance_throughput_us"),
+)
+_MODEL = "Amazon Elastic Block Store"
+_ALLOWANCES = re.compile(r"^[ \t]*([a-z_]+_allowance_exceeded): ([0-9]{1,20})$", re.MULTILINE | re.ASCII)
+
+
+def parse_ebs_log(data: bytes) -> tuple[dict[str, int], int] | None:
+    """Counters of log page 0xD0 (times in microseconds) and the volume's queue; None for another page."""
+    if len(data) < _VOLUMES_HEAD.size:
+        return None
+    magic, _, *values = _VOLUMES_HEAD.unpack_from(data)
+    return (dict(zip(_VOLUMES_FIELDS, values[:-1], strict=True)), values[-1]) if magic == MAGIC else None
+
+
+def parse_allowances(text: str) -> dict[str, int]:
+    """``ethtool -S``: how many packets each allowance of the instance held up (bw_in, bw_out, pps, conntrack …)."""
+    return {name: int(count) for name, count in _ALLOWANCES.findall(text) if int(count) <= LARGEST}
+
+
+def read_volumes(host: Host, reading: Reading, read_log: ReadLog = read_log_page) -> None:
+    """EBS volumes of the running machine by their disk's name; as root."""
+    reading.ask("ebs")
+    for name in host.names("/sys/block"):
+        controller = re.fullmatch(r"(nvme[0-9]+)n[0-9]+", name)
+        model = host.read(f"/sys/block/{name}/device/model") if controller else ""
+        if controller is None or isinstance(model, Missing) or model.strip() != _MODEL:
+            continue
+        if not host.is_live:
+            reading.note_missing(f"ebs {name}", "log pages are read on the running host alone")
+            continue
+        data = read_log(controller[1], VOLUME_LOG_PAGE, VOLUME_LOG_BYTES)
+        found = None if isinstance(data, Missing) else parse_ebs_log(data)
+        if found is None:
+            why = data.why if isinstance(data, Missing) else "no statistics of an EBS volume"
+            reading.note_missing(f"ebs {name}", f"{why}; root reads them on Nitro instances")
+        else:
+            reading.add("ebs", name, found[0], {"queue": found[1]})
+
+
+def read_allowances(host: Host, reading: Reading) -> None:
+    """Links of the driver ``ena``."""
+    reading.ask("allowance")
+    for name in host.names("/sys/class/net"):
+        driver = host.readlink(f"/sys/class/net/{name}/device/driver")
+        if isinstance(driver, Missing) or driver.rpartition("/")[2] != "ena":
+            continue
+        done = host.run(("ethtool", "-S", name))
+        if isinstance(done, Missing) or not done.ok:
+            why = done.why if isinstance(done, Missing) else f"ethtool: {done.stderr.strip()[:200]}"
+            reading.note_missing(f"allowance {name}", why)
+        else:
+            reading.add("allowance", name, parse_allowances(done.stdout))

@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from advisor.observe.requests import SECTOR_BYTES, BlockRequest
+from advisor.observe.tracing import SECTOR_BYTES, BlockRequest
 
 Direction = Literal["read", "write"]
 DIRECTIONS: tuple[Direction, ...] = ("read", "write")

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
+    from advisor.facts.clusters.infoscale import Recognition
     from advisor.facts.host_facts import Facts
-    from advisor.facts.infoscale_configuration import Recognition
     from advisor.host import Host
     from advisor.host.provenance import Provenance
     from advisor.limits.declared import Declared
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from advisor.planning.records import Plan
     from advisor.profiles.requested import RequestedProfile
     from advisor.recommend.records import Recommendation
-    from advisor.rules.difference import ScanDifference
-    from advisor.rules.finding import Finding
+    from advisor.rules.judged import ScanDifference
+    from advisor.rules.rule import Finding
     from advisor.rules.workload import DeclaredWorkload
     from advisor.transaction.journal import Record
     from advisor.transaction.status import RolledBack, Status
@@ -124,7 +124,7 @@ def scan(
     from advisor.host import live_host
     from advisor.host.provenance import read_provenance
     from advisor.operations.muting import mute_findings
-    from advisor.rules.registry import judge
+    from advisor.rules.judged import judge
 
     wanted = declared = earlier = difference = None
     if workload:
@@ -136,7 +136,7 @@ def scan(
 
         declared = read_declared(volumes)
     if since is not None:
-        from advisor.operations.since import read_earlier
+        from advisor.operations.files import read_earlier
 
         # Before the scan: what cannot be compared is known at once.
         earlier = read_earlier(since)
@@ -145,16 +145,16 @@ def scan(
     provenance = read_provenance(asked, place, options)
     facts = read_facts(asked, with_drives=True, only_judged=only_judged)
     if interval is not None:
-        from advisor.facts.path_load import over_interval
+        from advisor.facts.block.block import over_interval
 
         facts = msgspec.structs.replace(facts, path_load=over_interval(asked, facts.arrays, interval))
     if declared is not None:
-        from advisor.limits.purchase import with_purchases
+        from advisor.limits.paths import with_purchases
 
         facts = with_purchases(facts, declared)
     found = mute_findings(asked, facts, judge(facts, wanted))
     if earlier is not None:
-        from advisor.rules.difference import compare_findings
+        from advisor.rules.judged import compare_findings
 
         difference = compare_findings(earlier, found.findings)
     return Scan(facts, found.findings, provenance, found.expired, declared, difference)
@@ -179,8 +179,8 @@ def plan(
     _check_named(profiles)
     replaced: Sequence[str] = ()
     if instead_of:
+        from advisor.transaction.approvals import active_by_name
         from advisor.transaction.journal import Store
-        from advisor.transaction.requests import active_by_name
 
         replaced = active_by_name(Store(), instead_of)
     return plan_profiles(host or live_host(), profiles, settings or {}, runtime_only=runtime_only, instead_of=replaced)
@@ -206,7 +206,7 @@ def apply(
     NotRestoredError if a value could not be restored.
     """
     from advisor.host import live_host
-    from advisor.host.trusted_files import need_root
+    from advisor.host.safe_open import need_root
 
     _check_named(profiles)
     need_root()
@@ -231,7 +231,7 @@ def confirm(transaction: str | None = None, *, same_session: bool = False) -> Re
 
     Raises PermissionDeniedError without root, RefusedError if none is pending, or its time is over.
     """
-    from advisor.operations.pending import confirm_pending
+    from advisor.operations.transactions import confirm_pending
 
     return confirm_pending(transaction, same_session=same_session).record
 
@@ -279,7 +279,7 @@ def rollback(
     root, RefusedError if there is none.
     """
     from advisor.host import live_host
-    from advisor.host.trusted_files import need_root
+    from advisor.host.safe_open import need_root
     from advisor.transaction.status import rollback_transactions
 
     need_root()
@@ -309,8 +309,8 @@ def recommend(host: Host | None = None, *, workload: str | None = None) -> Advic
     from advisor.operations.muting import mute_findings
     from advisor.recommend import declared, outlooks
     from advisor.recommend import recommend as judge_profiles
-    from advisor.rules.infoscale import recognition
-    from advisor.rules.registry import judge
+    from advisor.rules.clusters.infoscale import recognition
+    from advisor.rules.judged import judge
 
     wanted = declared(workload) if workload is not None else None
     asked = host or live_host()

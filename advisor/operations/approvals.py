@@ -16,7 +16,7 @@ import msgspec
 
 from advisor.errors import AdvisorError, RefusedError, UsageError, as_root
 from advisor.host import Host, live_host
-from advisor.host.trusted_files import need_root
+from advisor.host.safe_open import need_root
 from advisor.operations.transactions import ApplyResult, apply_profiles
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
@@ -24,8 +24,7 @@ from advisor.profiles.requested import is_file_word
 from advisor.transaction.approvals import MAX_SECONDS, Approval, ApprovalStore, Operation, PlanRequest
 from advisor.transaction.journal import Record, Store
 from advisor.transaction.layers import LayerRollback, plan_layer_rollback
-from advisor.transaction.status import RolledBack, rollback_transactions
-from advisor.transaction.verify import Drift, find_drift
+from advisor.transaction.status import Drift, RolledBack, find_drift, rollback_transactions
 
 MIN_DIGITS = 12
 """Digits of a fingerprint that a person must give at least."""

@@ -14,12 +14,100 @@ from advisor.errors import UsageError
 from advisor.facts.unknown import Unknown
 from advisor.host import Host, live_host
 from advisor.host.provenance import Provenance, read_provenance
-from advisor.observe.series import observe_host, take_sample
-from advisor.observe.span import CounterSpan
-from advisor.operations.captures import save_span
+from advisor.observe.rates import observe_host, take_sample
+from advisor.observe.sample import CounterSpan, encode_span
+from advisor.operations.files import write_output
+from advisor.planner import read_for_scan_and_plans
+from advisor.proof.observing import find_disk, observe_workload, require_unit
+from advisor.proof.pattern import WorkloadFile, encode_workload
+from advisor.proof.process import caught_signals
+from advisor.snapshot import archive
+from advisor.snapshot.archive import SPAN
 from advisor.snapshot.open import open_observed
+from advisor.snapshot.remote import capture
+
+# Hosts in archives: what a scan reads, to be read again elsewhere with the same result.
+
+
+def read_capture(host: Host, *, seconds: float | None = None) -> bytes:
+    """Return what a scan and plans read of ``host`` as an archive, which `open_host` reads.
+
+    With ``seconds`` it also holds the counters of that time, which `diagnosis.diagnose_snapshot` judges. It names
+    devices, addresses and serial numbers, and holds no passwords and keys. Raises UsageError for ``seconds`` of a
+    captured host.
+    """
+    if seconds is not None and not host.is_live:
+        raise UsageError("--seconds and --root exclude each other: counters are recorded on the running host")
+    return _read_archive(host, None if seconds is None else observe_host(host, seconds))
+
+
+def save_capture(host: Host, path: Path, *, seconds: float | None = None) -> int:
+    """As `read_capture`, into a file. Return its size in bytes. Raises UsageError where it cannot be written, too."""
+    return _save_archive(read_capture(host, seconds=seconds), path)
+
+
+def save_span(host: Host, path: Path, span: CounterSpan | None) -> int:
+    """As `save_capture`, with counters that have been read already, or none."""
+    return _save_archive(_read_archive(host, span), path)
+
+
+def _save_archive(data: bytes, path: Path) -> int:
+    archive.save_snapshot(data, path)
+    return len(data)
+
+
+def _read_archive(host: Host, span: CounterSpan | None) -> bytes:
+    def read_all(recording: Host) -> None:
+        read_for_scan_and_plans(recording)
+        if span is not None:
+            read_context(recording)
+
+    return archive.capture_host(host, read_all, {} if span is None else {SPAN: encode_span(span, time.time())})
+
+
+def capture_script(seconds: float | None = None) -> str:
+    """Return the POSIX ``sh`` script that prints what a scan reads of the host that runs it; `open_host` reads that as
+    well. It only reads, and is the same for every host. With ``seconds`` it takes the counters of that time, too."""
+    return capture.capture_script(seconds)
+
+
+# A load observed on this host as a workload file: its fio twin, with its error.
 
 LONGEST_SECONDS = 3600.0
+
+
+def observe_load(
+    *, seconds: float = 10.0, device: str | None = None, unit: str | None = None, host: Host | None = None
+) -> WorkloadFile:
+    """Return the twin of the load on ``device`` (default: the busiest), or of ``unit``, over the next ``seconds``.
+
+    Changes nothing; as root it traces requests in a tracing instance of its own, which it removes. Raises UsageError,
+    RefusedError with the reason where no faithful twin can be made, and StoppedError after a signal.
+    """
+    asked = host or live_host()
+    check_observation(seconds=seconds, device=device, unit=unit, host=asked)
+    with caught_signals() as stop:
+        return observe_workload(asked, seconds, device=device, unit=unit, sleep=stop.sleep)
+
+
+def check_observation(
+    *, seconds: float = 10.0, device: str | None = None, unit: str | None = None, host: Host | None = None
+) -> None:
+    """Raise UsageError or RefusedError where `observe_load` has nothing to observe, without its wait."""
+    if not 1 <= seconds <= LONGEST_SECONDS:
+        raise UsageError(f"--seconds {seconds}: expected 1 to {LONGEST_SECONDS:.0f}", hint="--seconds 10")
+    asked = host or live_host()
+    if not asked.is_live:
+        raise UsageError("a captured host has no requests to observe")
+    if device is not None:
+        find_disk(asked, device)
+    if unit is not None:
+        require_unit(asked, unit)
+
+
+def save_workload(found: WorkloadFile, path: Path) -> None:
+    """Write a workload file, whole or not at all. Raises UsageError where it cannot be written."""
+    write_output(path, encode_workload(found))
 
 
 class ObservedSpan(msgspec.Struct, frozen=True):
@@ -89,7 +177,7 @@ _COSTLY_FROM = 10.0  # shorter spans would hold one such look
 class WatchedHost:
     """A host that is observed again and again: what binds over the last seconds, and what is used since the last look.
 
-    What costs the most to read and changes seldom (`advisor.observe.series.COSTLY`) is read at every third look,
+    What costs the most to read and changes seldom (`advisor.observe.rates.COSTLY`) is read at every third look,
     unless the span is short.
     ``diagnosis`` is None until two samples are there.
     """

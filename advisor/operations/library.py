@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from advisor.errors import AdvisorError
+from advisor.facts.host_facts import Facts
+from advisor.facts.system.services import Service, read_storage_services
+from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing, live_host, observe
-from advisor.host.package_data import package_data
+from advisor.host.origin import package_data
 from advisor.importers.records import Said
+from advisor.limits.declared import Declared
+from advisor.limits.links import read_pci_and_network
+from advisor.limits.records import HostCeiling
+from advisor.limits.storage_use import read_front
+from advisor.limits.what_if import Scene, limits_of_scene
 from advisor.profiles.lint import lint_profile
 from advisor.profiles.profile import Profile, load, profile_paths
 from advisor.profiles.requested import load_one
 from advisor.proof.relevance import laxer_than_needed
+from advisor.reach.peers import Survey, survey
 from advisor.tunables import parse_tunable
 from advisor.tunables.preflight import ExpandsIds
 
@@ -71,7 +82,7 @@ def explain_last_word(tunable: str, path: str | None, host: Host) -> str | None:
 def lint_file(path: Path) -> LintResult:
     """Check a profile file. Raises InvalidInputError, which names file, line and field."""
     from advisor.facts.host_facts import scan
-    from advisor.importers.planned import say_of
+    from advisor.importers.to_profile import say_of
 
     profile = lint_profile(path)
     lax = laxer_than_needed(profile) if profile.proof is not None else None
@@ -83,3 +94,161 @@ def lint_file(path: Path) -> LintResult:
     facts = scan(live_host())
     said = ((f"{name}={value}", one) for name, value in values for one in say_of(facts, name, value))
     return LintResult(profile, lax, tuple(said))
+
+
+# Words that commands take, as a completion of a shell or a form needs them. Nothing of the host is judged.
+
+
+def list_profile_names() -> Iterable[str]:
+    """Return the names of all profiles of the library. Raises InvalidInputError, OSError."""
+    from advisor.profiles.profile import profile_paths
+
+    return profile_paths()
+
+
+def list_value_ids(device: str = "") -> Iterable[str]:
+    """Return the ids of tunables whose values can be planned by themselves (``sysctl:vm.swappiness``); with a device,
+    those of that device. Raises OSError."""
+    from advisor.profiles.requested import known_ids
+
+    return (one for one in known_ids(device) if "{" not in one)
+
+
+def list_devices(kind: str) -> Iterable[str]:
+    """Return the devices of this machine whose values of a kind of tunable can be planned (``block``: its disks and
+    arrays); none for a kind whose values are not those of a device."""
+    from advisor.host import live_host
+    from advisor.tunables.catalogue import find_kind
+
+    found = find_kind(f"{kind}:")
+    return found.devices(live_host()) if found else ()
+
+
+def list_transaction_ids() -> Iterable[str]:
+    """Return the ids of all transactions of this host, the oldest first. Raises PermissionDeniedError without root."""
+    from advisor.transaction.journal import Store
+
+    return (record.id for record in Store().read_records())
+
+
+def describe_parameters(profile: str) -> Mapping[str, str]:
+    """Return what each parameter of a profile, by name or file, is. Raises InvalidInputError, UsageError, OSError."""
+
+    return {name: one.about for name, one in read_profile(profile).parameters.items()}
+
+
+def describe_transactions() -> Mapping[str, str]:
+    """Return the profiles of each transaction of this host by its id, the latest first; none that is damaged.
+
+    Raises PermissionDeniedError without root, RefusedError where others could have written the journals.
+    """
+    from advisor.transaction.journal import Store
+
+    return {one.id: ", ".join(one.plan.profiles) for one in reversed(Store().readable_records())}
+
+
+def list_rule_ids() -> Iterable[str]:
+    """Return the ids of all rules, which are those of findings."""
+    from advisor.rules.judged import RULES
+
+    return (rule.id for rule in RULES)
+
+
+def describe_muted() -> Mapping[str, str]:
+    """Return the reasons of the accepted findings of this machine's file by their rules. Raises InvalidInputError."""
+    from advisor.operations.muting import read_muting
+
+    found: dict[str, dict[str, None]] = {}
+    for entry in read_muting():
+        found.setdefault(entry.id, {})[entry.reason] = None
+    return {name: "; ".join(reasons) for name, reasons in sorted(found.items())}
+
+
+def list_workload_names() -> Iterable[str]:
+    """Return the names of the workloads that ``prove`` and ``bench`` measure."""
+    from advisor.proof.workloads import WORKLOADS
+
+    return [name for name, workload in WORKLOADS.items() if not workload.is_network]
+
+
+def list_workload_patterns() -> Iterable[str]:
+    """Return a pattern for each group of those workloads (``infoscale.*``)."""
+    groups = [name.partition(".")[0] for name in list_workload_names()]
+    return (f"{group}.*" for group in dict.fromkeys(groups) if groups.count(group) > 1)
+
+
+def list_declarable_workloads() -> Iterable[str]:
+    """Return the names of the workloads that a host can be declared to be for. `recommend` takes those of
+    `list_workload_names` as well."""
+    from advisor.rules.workload import WORKLOADS
+
+    return WORKLOADS
+
+
+def list_severities() -> Iterable[str]:
+    """Return the severities of findings, the least first."""
+    from advisor.rules.rule import SEVERITIES
+
+    return SEVERITIES
+
+
+def list_export_forms() -> Iterable[str]:
+    """Return the forms that ``profiles export`` writes."""
+    from advisor.exporters import FORMATS
+
+    return FORMATS
+
+
+# The JSON Schemas of the documents that ``--json`` prints.
+
+
+def list_schemas() -> tuple[str, ...]:
+    """Return the names of all documents, as their ``schema`` key has them."""
+    from advisor.report.schemas import SCHEMA_NAMES
+
+    return SCHEMA_NAMES
+
+
+def read_schema(name: str) -> dict[str, Any]:
+    """Return the JSON Schema of a document, by its name (``advisor.scan/1``) or its word (``scan``).
+
+    Raises UsageError for an unknown name.
+    """
+    from advisor.report.schemas import build_schema
+
+    return build_schema(name)
+
+
+# What a picture of a host needs beyond its facts.
+
+
+def find_services(host: Host, facts: Facts) -> tuple[Facts, tuple[Service, ...]]:
+    """Return the services that use the storage of ``host``, and the facts with what of these services is unknown."""
+    unknown = Unknowns()
+    services = read_storage_services(host, unknown)
+    return msgspec.structs.replace(facts, unknown=(*facts.unknown, *unknown.listed())), services
+
+
+def host_ceiling(host: Host, facts: Facts, declared: Declared | None = None) -> HostCeiling | None:
+    """Return the ceiling of the host as a whole, in MB/s, with what is declared of its volumes; None for a host
+    without storage paths. Measures nothing."""
+    scene = Scene(facts, read_pci_and_network(host, facts), declared or Declared(), read_front(host, facts))
+    return limits_of_scene(scene).host
+
+
+# What peers answer, and over which path MTU.
+
+
+def probe_peers(
+    names: Sequence[str] = (),
+    *,
+    mtu: int | None = None,
+    count: int = 5,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Survey:
+    """Return the round-trip time and path MTU to peers, by default to every host that this one is connected to.
+
+    Sends ``count`` small ICMP echoes to each, and larger ones that must not be fragmented; ``mtu`` in bytes is what
+    must be carried. Raises UsageError for a name that is none.
+    """
+    return survey(live_host(), list(names), mtu=mtu, count=count, progress=progress)

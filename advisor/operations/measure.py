@@ -12,7 +12,7 @@ from pathlib import Path
 from advisor.errors import AdvisorError, InvalidInputError, UsageError
 from advisor.host import live_host
 from advisor.host.patterns import lazy_regex
-from advisor.proof import bench
+from advisor.proof import session as bench
 from advisor.proof.archive import (
     Saved,
     SavedBench,
@@ -28,9 +28,9 @@ from advisor.proof.covariates import memory_bytes
 from advisor.proof.profile import ground_for_command
 from advisor.proof.records import Proof
 from advisor.proof.schedule import HOLD_FACTOR, HOLD_SECONDS
+from advisor.proof.scratch import file_size as file_size_bytes
 from advisor.proof.series import Bench
 from advisor.proof.session_runner import ProgressEvent, Settings
-from advisor.proof.sizes import file_size as file_size_bytes
 from advisor.proof.workloads import expand_workloads
 from advisor.shell.quote import shell_quote
 from advisor.snapshot.open import open_host

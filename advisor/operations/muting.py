@@ -23,7 +23,7 @@ import msgspec
 
 from advisor.errors import InvalidInputError, RefusedError, UsageError, near_names
 from advisor.host.numbers import whole_number
-from advisor.rules.finding import Finding, Muted, finding_devices
+from advisor.rules.rule import Finding, Muted, finding_devices
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -264,7 +264,7 @@ def list_muting(
     Raises InvalidInputError.
     """
     from advisor.report.scan_page import MutingRow
-    from advisor.rules.registry import RULES
+    from advisor.rules.judged import RULES
 
     today, rules = current_day(), {rule.id for rule in RULES}
     entries = [(one, names is None or one.is_for(names, is_live)) for one in read_muting()]
@@ -329,7 +329,7 @@ def add_muting(entry: MutingEntry, path: Path | None = None) -> None:
     Raises UsageError for an id that no rule has, PermissionDeniedError where the file cannot be written.
     """
     from advisor.profiles.toml_text import quote_toml
-    from advisor.rules.registry import RULES
+    from advisor.rules.judged import RULES
 
     path = path or ignore_file()
     rules = {rule.id for rule in RULES}

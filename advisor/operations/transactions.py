@@ -8,24 +8,52 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from advisor.errors import RefusedError
-from advisor.host import Host, Missing
+from advisor.host import Host, Missing, live_host
 from advisor.host.numbers import is_count
-from advisor.host.signals import interruptible
+from advisor.host.safe_open import need_root
+from advisor.host.signals import Interrupted, interruptible
 from advisor.planner import Asked, plan_profiles, profile_requests
 from advisor.planning.records import Plan, refuse_warnings
 from advisor.profiles.profile import load, profile_paths
 from advisor.profiles.requested import is_file_word, is_value_word
 from advisor.shell.plain_script import plain_script
 from advisor.shell.rollback_script import rollback_script, self_contained_script
+from advisor.transaction import status
 from advisor.transaction.apply import apply_plan
+from advisor.transaction.approvals import active_by_name, refuse_while_one_waits
 from advisor.transaction.journal import Record, Store
 from advisor.transaction.layers import data_of, is_below, preview_replaced
 from advisor.transaction.origin import origin_of
 from advisor.transaction.reachability import gate_for
-from advisor.transaction.requests import active_by_name, refuse_while_one_waits
 from advisor.transaction.restore import Progress
 from advisor.transaction.rollback import finish_switches, recover_unfinished, roll_back
 from advisor.transaction.side_effects import ItemOutcome
+from advisor.transaction.status import ConfirmResult, RolledBack
+
+# A transaction of this host on trial: confirmed, followed, cancelled.
+
+
+def confirm_pending(identity: str | None, *, same_session: bool = False) -> ConfirmResult:
+    """Confirm the pending transaction (by id, or the one there is), and roll back those that it replaces.
+
+    Raises PermissionDeniedError without root, RefusedError if none is pending or its time is over.
+    """
+    need_root()
+    return status.confirm_switch(live_host(), identity, same_session=same_session)
+
+
+def read_transaction(identity: str) -> Record:
+    """Return one transaction as its files have it now. Raises UsageError, InvalidInputError for a damaged journal."""
+    return Store().find_record(identity)
+
+
+def cancel_trial(identity: str, *, warn: Callable[[str], None]) -> RolledBack:
+    """Roll back a transaction on trial for Ctrl-C. Raises Interrupted once nothing of it is left; return what became of
+    each item where something could not be restored."""
+    done = status.rollback_transactions(live_host(), identity, everything=False, force=False, warn=warn)
+    if all(one.is_back for _record, outcomes in done for one in outcomes):
+        raise Interrupted(rolled_back=identity)
+    return done
 
 
 def taken_out_by(host: Host, made: Plan, store: Store | None = None) -> tuple[tuple[Record, Plan], ...]:

@@ -4,40 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from advisor.facts.block_graph import BlockGraph
+from advisor.facts.block.block_graph import BlockGraph
 from advisor.facts.host_facts import Facts
 from advisor.facts.settings import find_setting
+from advisor.facts.settings.sysctl import SysctlSource, is_pattern, reads_later
 from advisor.facts.settings.value import to_canonical
-from advisor.facts.sysctl import SysctlSource
-from advisor.facts.sysctl_files import is_pattern, reads_later
 from advisor.facts.writers import Write, next_boot, overriding_write
-from advisor.facts.writers.table import RANKS, SYSCTL_FILES
+from advisor.facts.writers.last_word import RANKS, SYSCTL_FILES
 from advisor.host import Missing
-from advisor.planning.aliases import find_rivals, renumbered_irqs, twin_notes, twin_obstacle
-from advisor.planning.clocks import clock_clashes, clock_rank
-from advisor.planning.comparison import combine_values, is_comparable, would_lower
-from advisor.planning.containers import container_notes, explain_foreign, explain_read_only, without_files
-from advisor.planning.device_classes import class_clashes
-from advisor.planning.guards import check_guards
-from advisor.planning.iscsi import record_notes
-from advisor.planning.links import related_links
+from advisor.planning.guards import (
+    check_guards,
+    clock_clashes,
+    clock_rank,
+    container_notes,
+    explain_foreign,
+    explain_read_only,
+    find_rivals,
+    renumbered_irqs,
+    twin_notes,
+    twin_obstacle,
+    without_files,
+)
+from advisor.planning.links import Neighbours, ipv6_notes, related_links
 from advisor.planning.merging import merge_targets
 from advisor.planning.mtu import explain_range, idle_notes, upper_notes
-from advisor.planning.multipath import new_file
-from advisor.planning.neighbours import Neighbours, ipv6_notes
-from advisor.planning.observations import FileState, Observations, ObservedTarget
-from advisor.planning.order import layer_rank
-from advisor.planning.ownership import NOTHING_OWNED, Ownership, claim_notes
-from advisor.planning.records import SATISFIED, Change, FileChange, Plan, PlanTarget, Skipped, SkipState
+from advisor.planning.observations import (
+    NOTHING_OWNED,
+    FileState,
+    Observations,
+    ObservedTarget,
+    Ownership,
+    claim_notes,
+    combine_values,
+    is_comparable,
+    layer_rank,
+    would_lower,
+)
+from advisor.planning.records import SATISFIED, Change, FileChange, Plan, PlanTarget, Skipped, SkipState, class_clashes
+from advisor.planning.remote import new_file, record_notes
 from advisor.rules.queries import kernel_version
-from advisor.rules.settings import judge_value, machine_of
+from advisor.rules.settings.sysctls import judge_value, machine_of
 from advisor.tunables import FileEdit, Persisted, apply_edit, mentions_key, namespace_of, parse_tunable
-from advisor.tunables.link_identity import link_of
+from advisor.tunables.kind import Sense
 from advisor.tunables.link_mtu import LinkMtu
-from advisor.tunables.preflight import SideEffect, bind_probe, bind_steps
+from advisor.tunables.preflight import SideEffect, bind_probe, bind_steps, link_of
 from advisor.tunables.sysctl import Sysctl
 from advisor.tunables.sysctl_group import disables_ipv6
-from advisor.tunables.tunable import Sense
 
 
 def make_plan(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from advisor.facts.arrays import Array
-from advisor.facts.disks import Disk
+from collections.abc import Mapping
+
+from advisor.errors import UsageError
+from advisor.facts.block.arrays import Array
+from advisor.facts.block.disks import KINDS, Disk
+from advisor.facts.clusters.iris import Iris, refuses_large_pages, wanted_pages
 from advisor.facts.host_facts import Facts
-from advisor.planning.selection import Selected
-from advisor.planning.selectors import Fit, combine_fits, matches_any, name_fit, select_named, word_fit
+from advisor.facts.processors.cpulist import format_list
+from advisor.facts.processors.numa import near_cpus
+from advisor.facts.processors.pci import Irq
+from advisor.planning.records import Fit, Selected, combine_fits, matches_any, name_fit, select_named, word_fit
 from advisor.profiles.profile import Only, Values, Wanted
-from advisor.tunables.block_identity import is_device_name
+from advisor.tunables.block import is_device_name
+from advisor.tunables.file import FileKey
 
 
 def select_disks(wanted: Wanted, values: Values, facts: Facts) -> tuple[Selected, ...]:
@@ -119,3 +126,138 @@ def _fit_rotation(is_rotational: bool | None, only: Only) -> Fit:
         what,
         True if only.rotational is None else None if is_rotational is None else is_rotational == only.rotational,
     )
+
+
+# Which interrupts are moved to their own device's node, and which must be left.
+
+IRQ_RANK = 50
+
+
+def select_irqs(values: Values, facts: Facts) -> tuple[Selected, ...]:
+    """IRQs of links and NVMe drives on a known node, each with the nearest CPUs that do the housekeeping.
+
+    Those the kernel manages refuse every write (genirq managed affinity) and are already spread by it; they are
+    reported, not failed.
+    """
+    places = [(link.numa_node, link.irqs) for link in facts.links]
+    places += [(disk.numa_node, disk.irqs) for disk in facts.disks if disk.kind == "nvme"]
+    nodes = {irq: node for node, irqs in places if node is not None for irq in irqs}
+    known = {node.id for node in facts.numa.nodes}
+    near = {
+        node: format_list(near_cpus(facts.cpu.sets, facts.numa, node, interrupts=True))
+        for node in known.intersection(nodes.values())
+    }
+    chosen: list[Selected] = []
+    for irq in facts.irqs:
+        node = nodes.get(irq.number)
+        cpus = near.get(node, "") if node is not None else ""
+        if node is None or not cpus:
+            continue
+        chosen.append(_select_irq(irq, node, cpus))
+    return tuple(chosen)
+
+
+def _select_irq(irq: Irq, node: int, cpus: str) -> Selected:
+    common = {"irq": str(irq.number)}
+    what = f"{', '.join(irq.actions) or 'a device'} on node {node}"
+    if irq.managed:
+        return Selected(
+            common,
+            cpus,
+            refusal=f"{what}: its affinity is managed by the kernel, which spreads it over the queues' own CPUs",
+            before=irq.affinity,
+        )
+    return Selected(common, cpus, why=f"It serves {what}.", rank=IRQ_RANK)
+
+
+# InterSystems IRIS: which cpf ``for-each = "cpfs"`` selects, and how many huge pages hold its shared memory. Pure.
+
+NO_IRIS = "no InterSystems IRIS instance is known on this host"
+
+
+def select_cpfs(values: Values, facts: Facts) -> tuple[Selected, ...]:
+    """The configuration files of ``--set cpfs=``, by path or by the instance's name, else of all instances.
+
+    Raises UsageError for one that this host does not have.
+    """
+    asked = values.get("cpfs")
+    wanted = asked if isinstance(asked, tuple) else ()
+    for name in wanted:
+        if not any(name in (one.name, one.cpf) for one in facts.iris):
+            listed = ", ".join(one.cpf for one in facts.iris) or "none"
+            raise UsageError(f"there is no IRIS instance {name!r} on this host", hint=f"cpfs: {listed}")
+    chosen = (one for one in facts.iris if not wanted or one.name in wanted or one.cpf in wanted)
+    return tuple(_select_cpf(one) for one in chosen)
+
+
+def _select_cpf(one: Iris) -> Selected:
+    if one.settings is None:
+        return Selected({"cpf": "CPF"}, refusal=f"{one.cpf} could not be read", state="unknown")
+    try:
+        FileKey.parse(f"{one.cpf}:config/globals")
+    except UsageError:
+        return Selected({"cpf": "CPF"}, refusal=f"{one.cpf[:200]!r}: only a file named iris.cpf is changed")
+    return Selected({"cpf": one.cpf}, why=f"It is that of {one.name}." if one.name else "")
+
+
+def huge_pages(facts: Facts) -> Selected:
+    """The pages that hold the shared memory of all instances and a spare, as vm.nr_hugepages counts them."""
+    page = facts.memory.default_hugepage_bytes
+    if not facts.iris:
+        return Selected({}, refusal=NO_IRIS)
+    if page is None:
+        return Selected({}, refusal="the size of a huge page could not be read", state="unknown")
+    if any(one.settings is None for one in facts.iris):
+        return Selected({}, refusal="the cpf of an instance could not be read", state="unknown")
+    asking = [one.settings for one in facts.iris if one.settings is not None and not refuses_large_pages(one.settings)]
+    if not asking:
+        return Selected({}, refusal="memlock makes every instance use no huge pages")
+    pages = [wanted_pages(settings, page) for settings in asking]
+    known = [count for count in pages if count is not None]
+    if len(known) < len(pages):
+        why = "globals of an instance is left to IRIS, so what it takes is not known: set it in the cpf first"
+        return Selected({}, refusal=why)
+    return Selected({}, value=str(sum(known)), why=f"Pages of {page >> 10:,} KiB.")
+
+
+# What a line of a profile means for devices that appear later: the ids of the classes that its ``only`` names.
+
+_NAMES: Mapping[str, str] = {kind: f"{beginning}*" for beginning, kind in KINDS}
+_PLACES = {"disks": "block:{disk}:", "links": "link:{link}:"}
+SENSES = ("exactly", "at-least")
+
+
+def is_for_new_devices(wanted: Wanted, values: Values) -> bool:
+    """Whether the line is for its whole class: it says so, and nobody has named single devices."""
+    return wanted.new_devices and wanted.for_each is not None and not values.get(wanted.for_each)
+
+
+def class_ids(wanted: Wanted) -> tuple[str, ...]:
+    """Ids of ``udev:`` tunables for the line. Raises ValueError with the reason where a udev rule cannot say it."""
+    from advisor.tunables.udev import block_class, link_class
+
+    place, only = _PLACES.get(wanted.for_each or ""), wanted.only or Only()
+    if place is None or not wanted.tunable.startswith(place):
+        raise ValueError("is for block: values of disks and link: values of links")
+    if not isinstance(wanted.value, str) or wanted.sense not in SENSES:
+        raise ValueError("needs a value as text, and the sense exactly or at-least")
+    attribute = wanted.tunable.removeprefix(place)
+    if wanted.for_each == "links":
+        if not only.drivers or only.names or only.kinds or only.min_mbps is not None:
+            raise ValueError("needs only = { drivers = […] } and nothing else there: a rule knows a link by its driver")
+        found = tuple(link_class(driver) for driver in only.drivers)
+        words = "link"
+    else:
+        if (
+            only.transports
+            or only.min_bytes is not None
+            or only.max_bytes is not None
+            or bool(only.names) == bool(only.kinds)
+        ):
+            raise ValueError("needs only with either names or kinds, and of the rest only models and rotational")
+        names = only.names or tuple(_NAMES.get(kind, "!") for kind in only.kinds)
+        found = tuple(block_class(names, model, rotational=only.rotational) for model in only.models or (None,))
+        words = "block"
+    if None in found:
+        raise ValueError("names devices by what a udev rule cannot carry")
+    return tuple(f"udev:{words}:{one}:{attribute}" for one in found)

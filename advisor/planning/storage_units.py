@@ -12,17 +12,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from advisor.facts.block import natural
-from advisor.facts.cpulist import parse_list
+from advisor.facts.block.block import natural
 from advisor.facts.host_facts import Facts
-from advisor.facts.kernel_services import KernelServices
-from advisor.facts.services import Service
-from advisor.facts.systemd import NUMA_POLICY
+from advisor.facts.processors.cpulist import parse_list
+from advisor.facts.system.roles import KernelServices
+from advisor.facts.system.services import NUMA_POLICY, Service
 from advisor.host.patterns import lazy_regex
-from advisor.planning.device_nodes import Nodes, nodes_seen, nodes_text
-from advisor.planning.placement import LEAVE_UNBOUND, choose_placement, node_cpus, placed_on
-from advisor.planning.records import SkipState
-from advisor.planning.selection import Selected
+from advisor.planning.placement import (
+    LEAVE_UNBOUND,
+    Nodes,
+    choose_placement,
+    node_cpus,
+    nodes_seen,
+    nodes_text,
+    placed_on,
+)
+from advisor.planning.records import Selected, SkipState
 
 _OTHERS = lazy_regex(
     r"(iscsid|iscsi\b|open-iscsi|iscsiuio|multipathd|nfs-(mountd|idmapd|blkmap)|nfsdcld|rpc|nmb|libvirt|virt|dlm|ocfs2"

@@ -9,23 +9,24 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.facts.host_facts import Facts
-from advisor.facts.services import Service
-from advisor.planning.appearing import class_ids, is_for_new_devices
-from advisor.planning.beegfs import NO_INSTANCES, select_instances
-from advisor.planning.comparison import combine_values
-from advisor.planning.devices import explain_none_chosen, select_arrays, select_disks
-from advisor.planning.heartbeats import reserved_ports, select_heartbeats
-from advisor.planning.iris import NO_IRIS, huge_pages, select_cpfs
-from advisor.planning.irqs import select_irqs
-from advisor.planning.iscsi import NO_RECORDS, select_records
-from advisor.planning.link_settings import no_setting, select_link_settings
-from advisor.planning.mtu import links_by_role, select_links
-from advisor.planning.multipath import NO_MAPS, select_maps
-from advisor.planning.order import rank_of
-from advisor.planning.placement import select_units
-from advisor.planning.records import PlanTarget, Skipped
-from advisor.planning.selection import Selected
-from advisor.planning.shared_links import NO_SHARED_NETWORK, select_shared_links
+from advisor.facts.system.services import Service
+from advisor.planning.devices import (
+    NO_IRIS,
+    class_ids,
+    explain_none_chosen,
+    huge_pages,
+    is_for_new_devices,
+    select_arrays,
+    select_cpfs,
+    select_disks,
+    select_irqs,
+)
+from advisor.planning.links import NO_SHARED_NETWORK, no_setting, select_link_settings, select_shared_links
+from advisor.planning.mtu import links_by_role, reserved_ports, select_heartbeats, select_links
+from advisor.planning.observations import combine_values, rank_of
+from advisor.planning.placement import NO_INSTANCES, select_instances, select_units
+from advisor.planning.records import PlanTarget, Selected, Skipped
+from advisor.planning.remote import NO_MAPS, NO_RECORDS, select_maps, select_records
 from advisor.planning.storage_units import StorageUnit, placeable_units, select_found
 from advisor.profiles.profile import KEEP, Computed, Condition, ForEach, Profile, Values, Wanted, parameter_values
 from advisor.profiles.requested import is_value_word

@@ -18,15 +18,14 @@ from typing import Annotated, Literal, get_args
 import msgspec
 
 from advisor.errors import InvalidInputError, UsageError, near_names
-from advisor.facts.llt_marks import HIGH_WATER_MARKS
-from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
-from advisor.host.input_files import open_given
+from advisor.facts.clusters.llt import HIGH_WATER_MARKS
+from advisor.facts.settings.value import KEY as RESERVED_PORTS
+from advisor.host.files import open_given
 from advisor.host.numbers import is_count
-from advisor.host.package_data import package_data
-from advisor.host.trusted_files import check_trusted
-from advisor.profiles.field_faults import describe_fault
-from advisor.profiles.toml_text import Place, line_of
-from advisor.tunables.tunable import Sense
+from advisor.host.origin import package_data
+from advisor.host.safe_open import check_trusted
+from advisor.profiles.toml_text import Place, describe_fault, line_of
+from advisor.tunables.kind import Sense
 
 MAX_PROFILE_BYTES = 256 * 1024
 MAX_LINE_DOTS = 256  # tomllib takes the square of a dotted key's length: minutes for one of 200 KiB

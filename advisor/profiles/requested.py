@@ -21,7 +21,7 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.facts.settings import KEYS, SETTINGS, find_setting
-from advisor.facts.sysctl_files import dotted_key, parse_sysctl_file
+from advisor.facts.settings.sysctl import dotted_key, parse_sysctl_file
 from advisor.host.patterns import lazy_regex
 from advisor.profiles.profile import (
     MAX_PROFILE_BYTES,
@@ -32,7 +32,7 @@ from advisor.profiles.profile import (
     load_file,
     profile_paths,
 )
-from advisor.rules.remedy import SIGNS
+from advisor.rules.rule import SIGNS
 from advisor.tunables import Effect, Risk, all_kinds, find_kind, parse_tunable
 from advisor.tunables.catalogue import find_harm
 from advisor.tunables.kind import kind_words

@@ -21,13 +21,12 @@ import msgspec
 
 from advisor.errors import AdvisorError, CommandError, InvalidInputError, PermissionDeniedError, UsageError
 from advisor.host.putfile import put_file
-from advisor.host.trusted_files import check_trusted
-from advisor.proof.ablation import MAX_UNITS
-from advisor.proof.blocks import conclude_session
+from advisor.host.safe_open import check_trusted
+from advisor.proof.blocks import MAX_UNITS, conclude_session
+from advisor.proof.command_runner import explain_not_stored, store_result
 from advisor.proof.metrics import RunFigures
 from advisor.proof.own_command import COMMAND_WORKLOAD
 from advisor.proof.records import MAX_CLAIMS, NONE, FioRun, Proof, Session, Switchback, resolve_subject
-from advisor.proof.result_store import explain_not_stored, store_result
 from advisor.proof.schedule import MODES, SESSION_LEVEL
 from advisor.proof.series import Bench, summarise_series
 from advisor.proof.statistics import POCOCK

@@ -12,12 +12,10 @@ import msgspec
 
 from advisor.errors import InvalidInputError
 from advisor.proof.archive import Saved, SavedBench
-from advisor.proof.identity import HostIdentity
-from advisor.proof.metrics import METRICS, MetricName
+from advisor.proof.metrics import METRICS, HostIdentity, MetricName
 from advisor.proof.records import FioRun, Session, measured_workloads
 from advisor.proof.series import Series, counted_rounds, summarise_series
-from advisor.proof.statistics import holm, median
-from advisor.proof.two_sample import MINIMUM_RUNS, mann_whitney, median_absolute_deviation
+from advisor.proof.statistics import MINIMUM_RUNS, holm, mann_whitney, median, median_absolute_deviation
 from advisor.proof.verdict import counted_pairs, decide_session
 from advisor.proof.workloads import get_workload
 

@@ -18,13 +18,13 @@ import msgspec
 
 from advisor.host.numbers import is_count
 from advisor.observe.load import DIRECTIONS
-from advisor.proof.interrupt import Stop
 from advisor.proof.metrics import RunFigures
 from advisor.proof.process import EndedProcess as EndedProcess
 from advisor.proof.process import FioError as FioError
 from advisor.proof.process import FioMissingError as FioMissingError
 from advisor.proof.process import FioProcess as FioProcess
 from advisor.proof.process import FioRunner as FioRunner
+from advisor.proof.process import Stop
 from advisor.proof.scratch import FILE_NAME, Area
 from advisor.proof.workloads import JobSection, Pattern
 

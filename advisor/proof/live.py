@@ -27,19 +27,7 @@ from advisor.profiles.profile import Profile
 from advisor.profiles.requested import RequestedProfile
 from advisor.proof.command_runner import CommandProcess
 from advisor.proof.covariates import Covariates
-from advisor.proof.host_metrics import DISK_METRICS, NETWORK_METRICS, PRESSURE_METRICS, HostCounters, Reading
-from advisor.proof.identity import read_identity
-from advisor.proof.interrupt import Stop, caught_signals
-from advisor.proof.live_source import Limit, LiveClock, LiveSource, figure_of, parse_limits
-from advisor.proof.metrics import Metric, RunFigures
-from advisor.proof.own_command import LIVE_KINDS, LIVE_WORKLOAD, CommandMetric, OwnCommand, parse_metrics
-from advisor.proof.profile import PlanToggle, locked_store, plan_arm, settings_of
-from advisor.proof.records import Arm, Ended, FioRun, Pair, Proof, Session, Switchback, command_subject, resolve_subject
-from advisor.proof.relevance import class_of, toggle_class
-from advisor.proof.schedule import MODES, Mode, Schedule, make_live_schedule
-from advisor.proof.session_runner import Conductor, Progress, ProgressEvent, Settings, Site, silent
-from advisor.proof.statistics import median
-from advisor.proof.switchback import (
+from advisor.proof.live_source import (
     ASSUMED_TAU,
     HARM_LEVEL,
     MOST_DISCARDED_SHARE,
@@ -48,11 +36,34 @@ from advisor.proof.switchback import (
     PROBE_PAIRS,
     PROBE_SECONDS,
     HarmTest,
+    Limit,
+    LiveClock,
+    LiveSource,
     PeriodSeries,
     compare_figures,
     discard_for,
     estimate_tau,
+    figure_of,
+    parse_limits,
 )
+from advisor.proof.metrics import (
+    DISK_METRICS,
+    NETWORK_METRICS,
+    PRESSURE_METRICS,
+    HostCounters,
+    Metric,
+    Reading,
+    RunFigures,
+    read_identity,
+)
+from advisor.proof.own_command import LIVE_KINDS, LIVE_WORKLOAD, CommandMetric, OwnCommand, parse_metrics
+from advisor.proof.process import Stop, caught_signals
+from advisor.proof.profile import PlanToggle, locked_store, plan_arm, settings_of
+from advisor.proof.records import Arm, Ended, FioRun, Pair, Proof, Session, Switchback, command_subject, resolve_subject
+from advisor.proof.relevance import class_of, toggle_class
+from advisor.proof.schedule import MODES, Mode, Schedule, make_live_schedule
+from advisor.proof.session_runner import Conductor, Progress, ProgressEvent, Settings, Site, silent
+from advisor.proof.statistics import median
 from advisor.proof.target import MeasuredTarget
 from advisor.transaction.journal import Store
 from advisor.transaction.trial import run_trial

@@ -15,13 +15,18 @@ from advisor.host.numbers import is_count
 from advisor.observe.disks import read_disks
 from advisor.observe.load import LoadFigures, RoughFigures, measure_load, measure_roughly
 from advisor.observe.rates import DiskRates, disk_rates
-from advisor.observe.requests import BlockRequest, DeviceRequests
-from advisor.observe.sample import Reading
-from advisor.observe.span import CounterSpan
-from advisor.observe.tracing import TracedRequests, device_number, events_of, trace_requests, unit_of_process
-from advisor.proof.pattern import KIB, AccessPattern, Arrival, JobSection
+from advisor.observe.sample import CounterSpan, Reading
+from advisor.observe.tracing import (
+    BlockRequest,
+    DeviceRequests,
+    TracedRequests,
+    device_number,
+    events_of,
+    trace_requests,
+    unit_of_process,
+)
+from advisor.proof.pattern import KIB, AccessPattern, Arrival, DiskMeans, JobSection, LoadObservation, WorkloadFile
 from advisor.proof.twin import MAX_LOST, make_section, require_steady, was_made_regular
-from advisor.proof.workload_file import DiskMeans, LoadObservation, WorkloadFile
 
 _UNMATCHED_SHARE = 0.05
 _LEAST_OF_UNIT = 0.5

@@ -26,9 +26,7 @@ import msgspec
 
 from advisor.errors import CommandError, UsageError
 from advisor.host.patterns import lazy_regex
-from advisor.proof.host_metrics import HOST_METRICS
-from advisor.proof.metrics import Metric
-from advisor.proof.prometheus import split_source
+from advisor.proof.metrics import HOST_METRICS, Metric, split_source
 
 COMMAND_WORKLOAD = "command"
 """What stands in a record where a workload of the library has its name."""

@@ -13,18 +13,16 @@ from advisor.errors import CommandError, RefusedError, UsageError
 from advisor.facts.host_facts import Facts, scan
 from advisor.host import Host, Missing
 from advisor.planner import plan_profiles
-from advisor.planning.device_nodes import node_of
+from advisor.planning.placement import node_of
 from advisor.planning.records import Plan
 from advisor.profiles.profile import Profile, ProofDeclaration, load
 from advisor.profiles.requested import RequestedProfile, load_one
-from advisor.proof.ablation import design_words, group_changes
-from advisor.proof.arms import Reconnect
+from advisor.proof.arms import Obstacles, Reconnect
+from advisor.proof.blocks import design_words, group_changes
 from advisor.proof.command_runner import CommandProcess
 from advisor.proof.fio import FioProcess
-from advisor.proof.interrupt import caught_signals
-from advisor.proof.obstacles import Obstacles
 from advisor.proof.own_command import COMMAND_WORKLOAD
-from advisor.proof.path import PathCheck, path_check, require_other_way_in
+from advisor.proof.process import caught_signals
 from advisor.proof.records import (
     NONE,
     PAIRED,
@@ -38,13 +36,22 @@ from advisor.proof.records import (
     claims_for,
     command_subject,
 )
-from advisor.proof.relevance import TOGGLE_CLASSES, class_of, find_unseen, require_visible, toggle_class
+from advisor.proof.relevance import (
+    TOGGLE_CLASSES,
+    PathCheck,
+    class_of,
+    find_unseen,
+    path_check,
+    require_other_way_in,
+    require_visible,
+    toggle_class,
+)
 from advisor.proof.session import conduct, open_session, self_test
 from advisor.proof.session_runner import Progress, Settings, Site, silent
 from advisor.proof.target import MeasuredTarget, read_target
 from advisor.proof.workloads import command_pattern, get_workload
+from advisor.transaction.approvals import refuse_while_one_waits
 from advisor.transaction.journal import Store
-from advisor.transaction.requests import refuse_while_one_waits
 from advisor.transaction.rollback import recover_unfinished
 from advisor.transaction.trial import Trial, run_trial
 

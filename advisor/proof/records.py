@@ -15,8 +15,7 @@ import msgspec
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.proof.covariates import CalmGate, Covariates
-from advisor.proof.identity import HostIdentity
-from advisor.proof.metrics import CLAIMABLE, METRICS, Metric, MetricName, RunFigures
+from advisor.proof.metrics import CLAIMABLE, METRICS, HostIdentity, Metric, MetricName, RunFigures
 from advisor.proof.own_command import COMMAND_WORKLOAD, OWN_WORKLOADS, OwnCommand
 from advisor.proof.schedule import Mode, Schedule
 from advisor.proof.workloads import NULL_CONTROL, Pattern, command_pattern, get_measured, get_workload
@@ -112,7 +111,7 @@ class UnswitchedTunable(msgspec.Struct, frozen=True):
 
 class Ablation(msgspec.Struct, frozen=True):
     """What is switched where single values of one profile are the arms: ``units`` names the tunables of each, and
-    ``words`` are the design's columns (`advisor.proof.ablation`)."""
+    ``words`` are the design's columns (`advisor.proof.blocks`)."""
 
     profile: str
     units: Mapping[str, tuple[str, ...]]

@@ -13,11 +13,33 @@ from typing import Literal
 import msgspec
 
 from advisor.errors import RefusedError, UsageError
-from advisor.proof.budget import enough_budget, write_budget
 from advisor.proof.own_command import OWN_WORKLOADS
 from advisor.proof.scratch import GIB, MIB, MINIMUM_SCRATCH_BYTES
 from advisor.proof.statistics import POCOCK
 from advisor.proof.workloads import Pattern
+
+# Budgets of time as ``--budget`` takes them.
+
+_STEP_SECONDS = 5
+_SECONDS_BELOW = 120
+
+
+def write_budget(seconds: float) -> str:
+    """The time as it is typed: ``90s``, ``30m`` or ``2h``."""
+    if seconds >= 3600 and seconds % 3600 == 0:
+        return f"{seconds / 3600:.0f}h"
+    if seconds >= _SECONDS_BELOW and seconds % 60 == 0:
+        return f"{seconds / 60:.0f}m"
+    return f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"
+
+
+def enough_budget(seconds: float) -> str:
+    """The same, rounded up to 5 s, from two minutes on to minutes: a budget of so much has room for ``seconds``."""
+    step = _STEP_SECONDS if seconds <= _SECONDS_BELOW - _STEP_SECONDS else 60
+    # what is just enough might not be, in the last digit
+    rounded = math.ceil((seconds + 0.001) / step) * step
+    return f"{rounded // 60}m" if step == 60 else f"{rounded}s"
+
 
 ModeName = Literal["quick", "default", "deep"]
 

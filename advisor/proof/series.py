@@ -13,16 +13,16 @@ from typing import Literal
 import msgspec
 
 from advisor.proof.covariates import CalmGate
-from advisor.proof.identity import HostIdentity
-from advisor.proof.metrics import METRICS, Metric, MetricName
+from advisor.proof.metrics import METRICS, HostIdentity, Metric, MetricName
 from advisor.proof.own_command import COMMAND_WORKLOAD, OwnCommand
 from advisor.proof.records import Ended, FioRun
 from advisor.proof.schedule import Schedule
-from advisor.proof.statistics import holm, median
-from advisor.proof.two_sample import (
+from advisor.proof.statistics import (
     MINIMUM_RUNS,
     coefficient_of_variation,
+    holm,
     mann_whitney,
+    median,
     median_absolute_deviation,
     median_interval,
     noise_floor,

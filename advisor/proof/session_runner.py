@@ -19,15 +19,13 @@ from advisor.errors import AdvisorError, NotRestoredError, RefusedError
 from advisor.host import Host
 from advisor.host.numbers import count_noun
 from advisor.proof import fio
-from advisor.proof.ablation import combination_digits, draw_combinations
 from advisor.proof.archive import Result
-from advisor.proof.arms import Arms, Reconnect, Toggle
-from advisor.proof.blocks import conclude_session, is_withheld
+from advisor.proof.arms import Arms, Reconnect, Record, Recorder, Toggle
+from advisor.proof.blocks import combination_digits, conclude_session, draw_combinations, is_withheld
 from advisor.proof.covariates import CalmGate
-from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.measurer import MeasurePace, Measurer, is_under_pressure, lamps_of, place_targets
 from advisor.proof.own_command import COMMAND_WORKLOAD
-from advisor.proof.recorder import Record, Recorder
+from advisor.proof.process import Stop, StoppedError
 from advisor.proof.records import PAIRED, Arm, Ended, FioRun, Hold, Pair, Proof, Session, measured_workloads
 from advisor.proof.schedule import CONTROL_SECONDS, HOLD_RUNS, HOLD_SECONDS, REPEAT_SHARE, ModeName, Schedule
 from advisor.proof.scratch import DEFAULT_KEEP, Keep

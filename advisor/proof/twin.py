@@ -13,8 +13,7 @@ import msgspec
 
 from advisor.errors import RefusedError
 from advisor.observe.load import DIRECTIONS, LoadFigures, RoughFigures, ThreadFigures, joint_sizes, total_variation
-from advisor.proof.pattern import AccessPattern, Arrival, ArrivalKind, JobSection
-from advisor.proof.workload_file import TwinError, divides_by_zero
+from advisor.proof.pattern import AccessPattern, Arrival, ArrivalKind, JobSection, TwinError, divides_by_zero
 
 LEAST_REQUESTS = 1000
 _FEW = 50

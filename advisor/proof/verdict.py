@@ -29,6 +29,7 @@ import msgspec
 
 from advisor.host.numbers import count_noun
 from advisor.proof.covariates import stand_out
+from advisor.proof.live_source import HARM_LEVEL, ONE_SIDED, compare_figures, estimated_share, shown_share
 from advisor.proof.metrics import METRICS, Metric, MetricName
 from advisor.proof.own_command import OWN_WORKLOADS
 from advisor.proof.records import (
@@ -64,7 +65,6 @@ from advisor.proof.statistics import (
     signed_rank,
     step_down,
 )
-from advisor.proof.switchback import HARM_LEVEL, ONE_SIDED, compare_figures, estimated_share, shown_share
 from advisor.proof.workloads import get_workload
 
 CARRY_OVER_LEVEL = 0.01

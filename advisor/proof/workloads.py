@@ -21,7 +21,7 @@ from advisor.proof.pattern import JobSection as JobSection
 from advisor.proof.pattern import Pattern as Pattern
 from advisor.proof.pattern import Protocol as Protocol
 from advisor.proof.pattern import default_metric as default_metric
-from advisor.proof.workload_file import is_workload_path, read_workload
+from advisor.proof.pattern import is_workload_path, read_workload
 
 SATURATION_DEPTH = 16
 

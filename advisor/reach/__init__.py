@@ -12,10 +12,10 @@ host (routes, mounts, sysfs) goes through `advisor.host`. Sizes are those of who
 
 from __future__ import annotations
 
+from advisor.reach.addresses import Peer, Peers, Reach, Unprobeable
 from advisor.reach.path import measure
 from advisor.reach.path_check import Awaited, NotPassed, Passed, PathState, await_gate, gate, passes, up_links
 from advisor.reach.peers import PeerFactsRead, group_peers, named_peers, peers_of, read_peer_facts
-from advisor.reach.records import Peer, Peers, Reach, Unprobeable
 
 __all__ = [
     "Awaited",

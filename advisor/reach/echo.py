@@ -11,14 +11,192 @@ import errno
 import os
 import socket
 import struct
+import sys
 import time
+from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
 from advisor.errors import PermissionDeniedError
-from advisor.reach import icmp
-from advisor.reach.icmp import Said, Version
-from advisor.reach.records import Peer
+from advisor.reach.addresses import Peer
+
+# ICMP echoes as bytes, and what the kernel's error queue says about them. No sockets here.
+
+ICMP_HEADER = 8
+SMALL_DATA = 56
+LARGEST = 65535
+
+IP_RECVERR = 11
+IP_RECVFRAGSIZE = 25
+IPV6_RECVERR = 25
+IPV6_RECVFRAGSIZE = 77
+
+_ECHO = {4: (8, 0), 6: (128, 129)}
+_IP_HEADER = {4: 20, 6: 40}
+_TOKEN_BYTES = 6
+_FILL = bytes(range(256)) * (LARGEST // 256 + 1)
+
+# struct sock_extended_err of linux/errqueue.h, in the host's own byte order.
+_EXTENDED = struct.Struct("=IBBBBII")
+_LOCAL, _ICMP, _ICMP6 = 1, 2, 3
+_MAX_ERRNO = 4095
+_UNREACHABLE4 = {
+    0: "network unreachable",
+    1: "host unreachable",
+    2: "protocol unreachable",
+    3: "port unreachable",
+    5: "source route failed",
+    9: "network administratively prohibited",
+    10: "host administratively prohibited",
+    13: "communication administratively prohibited",
+}
+_UNREACHABLE6 = {
+    0: "no route to the destination",
+    1: "communication administratively prohibited",
+    2: "beyond the scope of the source address",
+    3: "address unreachable",
+    4: "port unreachable",
+    5: "source address failed policy",
+    6: "route rejected",
+}
+
+Ancillary = Iterable[tuple[int, int, bytes]]
+Version = Literal[4, 6]
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What the network, or this host's own kernel, said instead of a reply.
+
+    ``by`` is the address that said it, None for this host's kernel. ``mtu`` is the largest packet that would do, None
+    where that was not said. ``sequence`` and ``identifier`` are those of the echo it is about, where it quotes them.
+    """
+
+    kind: Literal["too-big", "unreachable"]
+    words: str
+    by: str | None = None
+    mtu: int | None = None
+    identifier: int | None = None
+    sequence: int | None = None
+
+
+def version_of(address: str) -> Version:
+    return 6 if ":" in address else 4
+
+
+def small_size(version: Version) -> int:
+    """The whole packet of what ping(8) sends: 84 bytes over IPv4, 104 over IPv6."""
+    return _IP_HEADER[version] + ICMP_HEADER + SMALL_DATA
+
+
+def least_size(version: Version) -> int:
+    """An echo without any data."""
+    return _IP_HEADER[version] + ICMP_HEADER
+
+
+def echo_data(version: Version, size: int, token: bytes) -> bytes:
+    """The data of an echo whose whole packet has ``size`` bytes: the token, then a pattern."""
+    return (token + _FILL)[: max(size - least_size(version), 0)]
+
+
+def new_token() -> bytes:
+    """What makes our data unlike anybody else's."""
+    return os.urandom(_TOKEN_BYTES)
+
+
+def echo_request(version: Version, identifier: int, sequence: int, data: bytes) -> bytes:
+    """An echo request. The checksum of ICMPv6 covers addresses and is the kernel's to fill in."""
+    kind = _ECHO[version][0]
+    packet = struct.pack("!BBHHH", kind, 0, 0, identifier, sequence) + data
+    if version == 6:
+        return packet
+    # RFC 1071.
+    padded = packet + b"\0" * (len(packet) % 2)
+    total: int = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return struct.pack("!BBHHH", kind, 0, ~total & 0xFFFF, identifier, sequence) + data
+
+
+def parse_reply(version: Version, packet: bytes, *, has_ip_header: bool) -> tuple[int, int, bytes] | None:
+    """Identifier, sequence number and data of an echo reply; None for anything else.
+
+    Raw IPv4 sockets deliver the IP header too.
+    """
+    if has_ip_header:
+        length = (packet[0] & 0x0F) * 4 if packet else 0
+        packet = packet[length:] if length >= _IP_HEADER[4] else b""
+    if len(packet) < ICMP_HEADER:
+        return None
+    kind, code, _, identifier, sequence = struct.unpack_from("!BBHHH", packet)
+    return None if kind != _ECHO[version][1] or code != 0 else (identifier, sequence, packet[ICMP_HEADER:])
+
+
+def fragment_size(ancillary: Ancillary) -> int | None:
+    """Bytes of the largest fragment that a reply came in; None for one that came whole (IP_RECVFRAGSIZE)."""
+    for level, kind, data in ancillary:
+        is_size = (level, kind) in ((socket.IPPROTO_IP, IP_RECVFRAGSIZE), (socket.IPPROTO_IPV6, IPV6_RECVFRAGSIZE))
+        if is_size and len(data) == 4:
+            return int.from_bytes(data, sys.byteorder) or None
+    return None
+
+
+def parse_said(ancillary: Ancillary, quoted: bytes) -> Said | None:
+    """One message of the error queue: its control messages, and the part of our own packet that it quotes.
+
+    None for what says nothing about reaching anybody (time stamps) or is cut short.
+    """
+    for level, kind, data in ancillary:
+        if (level, kind) in ((socket.IPPROTO_IP, IP_RECVERR), (socket.IPPROTO_IPV6, IPV6_RECVERR)):
+            if len(data) < _EXTENDED.size:
+                return None
+            number, origin, kind, code, _, info, _ = _EXTENDED.unpack_from(data)
+            if origin == _LOCAL:
+                if number == errno.EMSGSIZE:
+                    return Said("too-big", "too big for the link", None, info or None)
+                return Said("unreachable", _errno_text(number))
+            if origin not in (_ICMP, _ICMP6):
+                return None
+            identifier, sequence = _quoted_echo(quoted)
+            by = _offender_address(data[_EXTENDED.size :])
+            is_too_big = (origin, kind, code) == (_ICMP, 3, 4) or (origin, kind) == (_ICMP6, 2)
+            if is_too_big:
+                return Said("too-big", "too big", by, info or None, identifier, sequence)
+            is_time = (origin, kind) in ((_ICMP, 11), (_ICMP6, 3))
+            if is_time:
+                error = "time to live exceeded" if code == 0 else "a fragment did not arrive in time"
+            elif (origin, kind) == (_ICMP, 3) and code in _UNREACHABLE4:
+                error = _UNREACHABLE4[code]
+            elif (origin, kind) == (_ICMP6, 1) and code in _UNREACHABLE6:
+                error = _UNREACHABLE6[code]
+            else:
+                error = _errno_text(number)
+            return Said("unreachable", error, by, None, identifier, sequence)
+    return None
+
+
+def _quoted_echo(quoted: bytes) -> tuple[int | None, int | None]:
+    if len(quoted) < ICMP_HEADER:
+        return None, None
+    kind, _, _, identifier, sequence = struct.unpack_from("!BBHHH", quoted)
+    return (identifier, sequence) if kind in (_ECHO[4][0], _ECHO[6][0]) else (None, None)
+
+
+def _offender_address(address: bytes) -> str | None:
+    """The sockaddr_in or sockaddr_in6 behind the record; its family is AF_UNSPEC where nobody is named."""
+    if len(address) < 8:
+        return None
+    (family,) = struct.unpack_from("=H", address)
+    if family == socket.AF_INET:
+        return socket.inet_ntop(family, address[4:8])
+    if family == socket.AF_INET6 and len(address) >= 24:
+        return socket.inet_ntop(family, address[8:24])
+    return None
+
+
+def _errno_text(number: int) -> str:
+    return os.strerror(number).lower() if number <= _MAX_ERRNO else f"error {number}"
+
 
 _MTU_DISCOVER = {4: (socket.IPPROTO_IP, 10), 6: (socket.IPPROTO_IPV6, 23)}
 _PROBE = 3
@@ -56,10 +234,10 @@ class Echo:
     for an address or link that cannot be used now."""
 
     def __init__(self, peer: Peer) -> None:
-        self._version: Version = icmp.version_of(peer.address)
+        self._version: Version = version_of(peer.address)
         host, _, scope = peer.address.partition("%")
         self._peer = socket.inet_pton(_address_family(self._version), host)
-        self._token = icmp.new_token()
+        self._token = new_token()
         self._identifier = int.from_bytes(os.urandom(2), "big")
         self._sequence = 0
         self._pending: dict[int, _Sent] = {}
@@ -70,10 +248,10 @@ class Echo:
             s.setblocking(False)
             level, option = _MTU_DISCOVER[self._version]
             s.setsockopt(level, option, _PROBE)
-            s.setsockopt(level, icmp.IPV6_RECVERR if self._version == 6 else icmp.IP_RECVERR, 1)
+            s.setsockopt(level, IPV6_RECVERR if self._version == 6 else IP_RECVERR, 1)
             with contextlib.suppress(OSError):
                 # Linux 4.9 and 5.2; without it a reply in fragments passes for a whole one.
-                s.setsockopt(level, icmp.IPV6_RECVFRAGSIZE if self._version == 6 else icmp.IP_RECVFRAGSIZE, 1)
+                s.setsockopt(level, IPV6_RECVFRAGSIZE if self._version == 6 else IP_RECVFRAGSIZE, 1)
             if self._version == 6:
                 s.setsockopt(level, _IPV6_DONTFRAG, 1)
             s.setsockopt(socket.SOL_SOCKET, _TIMESTAMPNS, 1)
@@ -107,8 +285,8 @@ class Echo:
         """
         self._sequence = (self._sequence + 1) & 0xFFFF
         sequence = self._sequence
-        data = icmp.echo_data(self._version, size, self._token_of(sequence))
-        packet = icmp.echo_request(self._version, self._identifier, sequence, data)
+        data = echo_data(self._version, size, self._token_of(sequence))
+        packet = echo_request(self._version, self._identifier, sequence, data)
         self._pending[sequence] = _Sent(size, time.monotonic_ns(), time.time_ns())
         why_not = self._send_packet(packet)
         if why_not is None:
@@ -166,7 +344,7 @@ class Echo:
                 )
             except OSError:
                 break
-            said = icmp.parse_said(ancillary, quoted)
+            said = parse_said(ancillary, quoted)
             if said is not None:
                 found.append(said)
         return found
@@ -180,17 +358,17 @@ class Echo:
         self, packet: bytes, ancillary: list[tuple[int, int, bytes]], sender: tuple[str, int]
     ) -> Reply | None:
         now = time.monotonic_ns()
-        parsed = icmp.parse_reply(self._version, packet, has_ip_header=self._is_raw and self._version == 4)
+        parsed = parse_reply(self._version, packet, has_ip_header=self._is_raw and self._version == 4)
         if parsed is None or not self._is_peer(sender[0]):
             return None
         identifier, sequence, data = parsed
         sent = self._pending.get(sequence)
         if sent is None or (self._is_raw and identifier != self._identifier):
             return None
-        if data != icmp.echo_data(self._version, sent.size, self._token_of(sequence)):
+        if data != echo_data(self._version, sent.size, self._token_of(sequence)):
             return None
         del self._pending[sequence]
-        return Reply(sequence, _elapsed_ms(sent, now, ancillary), icmp.fragment_size(ancillary))
+        return Reply(sequence, _elapsed_ms(sent, now, ancillary), fragment_size(ancillary))
 
     def _is_peer(self, sender: str) -> bool:
         return socket.inet_pton(_address_family(self._version), sender.partition("%")[0]) == self._peer
@@ -201,7 +379,7 @@ def ask_group(link: str, group: str) -> tuple[str, ...]:
 
     No router passes it on: its time to live is 1. Empty where nobody answers, and where it cannot be sent.
     """
-    version = icmp.version_of(group)
+    version = version_of(group)
     found: dict[str, None] = {}
     with contextlib.suppress(OSError), _open_socket(version)[0] as s:
         level = socket.IPPROTO_IPV6 if version == 6 else socket.IPPROTO_IP
@@ -209,9 +387,9 @@ def ask_group(link: str, group: str) -> tuple[str, ...]:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
         with contextlib.suppress(PermissionError):
             s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, os.fsencode(link) + b"\0")
-        token = icmp.new_token()
-        data = icmp.echo_data(version, icmp.small_size(version), token)
-        s.sendto(icmp.echo_request(version, 0, 1, data), _socket_address(version, group, link))
+        token = new_token()
+        data = echo_data(version, small_size(version), token)
+        s.sendto(echo_request(version, 0, 1, data), _socket_address(version, group, link))
         end = time.monotonic() + _GROUP_SECONDS
         while (left := end - time.monotonic()) > 0 and len(found) < _MAX_BURST:
             s.settimeout(left)

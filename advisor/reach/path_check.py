@@ -14,10 +14,9 @@ from typing import Literal
 import msgspec
 
 from advisor.host import Host
-from advisor.reach.icmp import LARGEST, small_size, version_of
-from advisor.reach.path import hinted, measure, why_silent
-from advisor.reach.records import Peer, Peers, Unprobeable
-from advisor.reach.talk import Ask, Heard, Talk, hold
+from advisor.reach.addresses import Peer, Peers, Unprobeable
+from advisor.reach.echo import LARGEST, small_size, version_of
+from advisor.reach.path import Ask, Heard, Talk, hinted, hold, measure, why_silent
 
 DEADLINE_SECONDS = 2.0
 LINK_SECONDS = 30.0

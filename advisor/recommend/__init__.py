@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-from advisor.recommend.declared import declared
 from advisor.recommend.judgement import recommend
-from advisor.recommend.outlook import Outlook, outlooks
-from advisor.recommend.records import Case, Figure, Fits, Reason, Recommendation, Standing
+from advisor.recommend.records import Case, Figure, Fits, Outlook, Reason, Recommendation, Standing, declared, outlooks
 
 __all__ = [
     "Case",

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from advisor.facts.clusters.infoscale import LONG_ROUND_TRIP_SECONDS
 from advisor.facts.host_facts import Facts
-from advisor.facts.infoscale_configuration import LONG_ROUND_TRIP_SECONDS
 from advisor.recommend import infoscale, iris, iscsi
 from advisor.recommend.records import Case
-from advisor.rules.buffers import below_bandwidth_delay, udp_is_sized
-from advisor.rules.iris import WRITE_DAEMONS_PROFILE
-from advisor.rules.llt_path import (
+from advisor.rules.clusters.infoscale import (
     DATAGRAMS,
     as_seen,
     contradicts_seen,
@@ -19,6 +17,8 @@ from advisor.rules.llt_path import (
     private_links,
     stays_local,
 )
+from advisor.rules.clusters.iris import WRITE_DAEMONS_PROFILE
+from advisor.rules.network.buffers import below_bandwidth_delay, udp_is_sized
 from advisor.rules.queries import (
     BEEGFS_NVME,
     JUMBO_FRAMES,
@@ -27,11 +27,13 @@ from advisor.rules.queries import (
     NUMA_PINNING,
     by_name,
     carries_default_route,
+    crosses_iscsi,
+    crosses_network,
     is_physical,
     is_up,
+    seen,
 )
 from advisor.rules.roles import ROLE_NAMES
-from advisor.rules.storage_path import crosses_iscsi, crosses_network, seen
 from advisor.rules.workload import DeclaredWorkload
 
 _NOTHING = DeclaredWorkload()

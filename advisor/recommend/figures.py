@@ -10,8 +10,7 @@ from advisor.facts.host_facts import Facts
 from advisor.planning.guards import LLT_PACKET_BYTES, MIB
 from advisor.profiles.profile import Profile
 from advisor.recommend import infoscale, iris, iscsi
-from advisor.recommend.outlook import Outlook
-from advisor.recommend.records import Figure
+from advisor.recommend.records import Figure, Outlook
 from advisor.rules import sources
 from advisor.rules.queries import (
     BEEGFS_NVME,

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from advisor.planning.comparison import combine_values
+from advisor.planning.observations import combine_values
 from advisor.profiles.profile import load
 from advisor.profiles.requested import RequestedProfile, WantedValue, is_line_about, values_profile
-from advisor.rules.finding import Finding
-from advisor.rules.numbering import find_numbered, number_findings
-from advisor.rules.remedy import SIGNS, Decide, PlanProfile, RunShell, SetTunable
+from advisor.rules.judged import find_numbered, number_findings
+from advisor.rules.rule import SIGNS, Decide, Finding, PlanProfile, RunShell, SetTunable
 from advisor.tunables import parse_tunable
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from advisor.facts.host_facts import Facts
-from advisor.facts.infoscale_configuration import (
+from advisor.facts.clusters.infoscale import (
     FSS_TCP,
     FSS_UDP,
     FSS_ZONES,
@@ -15,12 +14,12 @@ from advisor.facts.infoscale_configuration import (
     SINGLE_NODE,
     TITLES,
 )
+from advisor.facts.host_facts import Facts
 from advisor.recommend.records import Case, Figure, Fits, Reason, Standing
 from advisor.rules import sources
-from advisor.rules.infoscale import MIRRORING_CPU_PERCENT, PROFILE_PREFIX, profile_of, recognition
-from advisor.rules.llt_path import stays_local
+from advisor.rules.clusters.infoscale import MIRRORING_CPU_PERCENT, PROFILE_PREFIX, profile_of, recognition, stays_local
+from advisor.rules.judged import PARTS as PARTS
 from advisor.rules.queries import LLT_FLOW_CONTROL
-from advisor.rules.whole_profile import PARTS as PARTS
 from advisor.rules.workload import DeclaredWorkload
 
 Verdict = tuple[Fits, Standing, str]

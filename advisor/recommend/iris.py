@@ -5,7 +5,7 @@ from __future__ import annotations
 from advisor.facts.host_facts import Facts
 from advisor.recommend.records import Case, Figure
 from advisor.rules import sources
-from advisor.rules.iris import WRITE_DAEMONS_PROFILE, write_volumes
+from advisor.rules.clusters.iris import WRITE_DAEMONS_PROFILE, write_volumes
 from advisor.rules.workload import DeclaredWorkload
 
 _LOAD = "RANREAD and RANWRITE on a r5b.24xlarge, Asyncwij=16, wdparm=16,32,512,128, wduseasyncio=1"

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from advisor.facts.host_facts import Facts
 from advisor.recommend.records import Case, Figure, Reason
 from advisor.rules import sources
-from advisor.rules.iscsi import order, sessions_of
-from advisor.rules.queries import ISCSI, ISCSI_MULTIPATH, JUMBO_FRAMES, by_name, links_below
-from advisor.rules.storage_path import carriers, crosses_iscsi
+from advisor.rules.queries import ISCSI, ISCSI_MULTIPATH, JUMBO_FRAMES, by_name, carriers, crosses_iscsi, links_below
+from advisor.rules.remote.iscsi import order, sessions_of
 from advisor.rules.workload import DeclaredWorkload
 
 PROFILES = frozenset({ISCSI, ISCSI_MULTIPATH})

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from advisor.facts.clusters.infoscale import MIRRORED, TITLES
 from advisor.facts.host_facts import Facts
-from advisor.facts.infoscale_configuration import MIRRORED, TITLES
 from advisor.host.numbers import count_noun
-from advisor.planning.containers import is_foreign
+from advisor.planning.guards import is_foreign
 from advisor.planning.records import SATISFIED, Plan
 from advisor.planning.storage_units import FOUND_HERE
 from advisor.planning.targets import meets_condition
@@ -17,15 +17,12 @@ from advisor.profiles.profile import Profile
 from advisor.recommend import infoscale, iscsi
 from advisor.recommend.cases import cases, contrary
 from advisor.recommend.figures import FIGURES, hurts, unknown
-from advisor.recommend.outlook import Outlook
-from advisor.recommend.records import Fits, Reason, Recommendation, Standing
-from advisor.rules.buffers import LLT_WINDOW_BYTES, path_bytes
-from advisor.rules.finding import Finding, at_or_above
-from advisor.rules.infoscale import recognised_workload
-from advisor.rules.llt_path import DATAGRAMS, as_seen, private_links, stays_local
+from advisor.recommend.records import Fits, Outlook, Reason, Recommendation, Standing
+from advisor.rules.clusters.infoscale import DATAGRAMS, as_seen, private_links, recognised_workload, stays_local
+from advisor.rules.judged import judge_singly
+from advisor.rules.network.buffers import LLT_WINDOW_BYTES, path_bytes
 from advisor.rules.queries import JUMBO_FRAMES, LLT_FLOW_CONTROL, NETWORK_BUFFERS, NUMA_PINNING
-from advisor.rules.registry import judge_singly
-from advisor.rules.remedy import PlanProfile
+from advisor.rules.rule import Finding, PlanProfile, at_or_above
 from advisor.rules.workload import DeclaredWorkload
 
 _USUAL_DEFAULT_BYTES = 212_992

@@ -14,24 +14,22 @@ import msgspec
 from advisor.errors import AdvisorError, UsageError
 from advisor.facts.host_facts import Facts
 from advisor.facts.settings import find_setting
+from advisor.facts.settings.site_settings import SiteSetting
+from advisor.facts.settings.sysctl import is_pattern
 from advisor.facts.settings.value import to_canonical
-from advisor.facts.site_settings import SiteSetting
-from advisor.facts.sysctl_files import is_pattern
 from advisor.facts.writers import next_boot, overriding_write
 from advisor.host import Host, Missing, observe
-from advisor.importers.made import lowered_fields, shorten_text
 from advisor.importers.pasted.forms import PassedOver, Pasted, PastedSetting
-from advisor.importers.pasted.here import on_this_host
+from advisor.importers.pasted.on_host import on_this_host
+from advisor.importers.records import lowered_fields, shorten_text
 from advisor.planner import plan_profiles
-from advisor.planning.comparison import combine_values
+from advisor.planning.observations import combine_values
 from advisor.planning.records import Foreseen, Plan, Skipped
 from advisor.recommend.judgement import recommend
-from advisor.recommend.outlook import Outlook
-from advisor.rules import bad_advice_files
-from advisor.rules.finding import Evidence, Finding
-from advisor.rules.remedy import SIGNS, PlanProfile, SetTunable
-from advisor.rules.rule import REGISTERED
-from advisor.rules.settings import Judged, find_misplaced, judge_value, machine_of
+from advisor.recommend.records import Outlook
+from advisor.rules.rule import REGISTERED, SIGNS, Evidence, Finding, PlanProfile, SetTunable
+from advisor.rules.settings import bad_advice_files
+from advisor.rules.settings.sysctls import Judged, find_misplaced, judge_value, machine_of
 from advisor.rules.workload import DeclaredWorkload
 from advisor.shell.quote import trial_command
 from advisor.tunables import parse_tunable

@@ -11,8 +11,8 @@ from typing import get_args
 
 from advisor.diagnosis.cause import Resource
 from advisor.diagnosis.diagnose import Diagnosis, ResourceUse
-from advisor.report.metrics import MAX_SERIES, Families, Gauge, Series
-from advisor.rules.finding import SEVERITIES, Finding
+from advisor.report.monitoring import MAX_SERIES, Families, Gauge, Series
+from advisor.rules.rule import SEVERITIES, Finding
 
 _SCAN_SUCCESS = Gauge("advisor_scan_success", "Whether the host could be scanned: 1, or 0 where that failed.")
 _SCAN_TIME = Gauge("advisor_scan_timestamp_seconds", "When the host was scanned, in seconds since the epoch.")

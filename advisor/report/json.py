@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from advisor.facts.host_facts import Facts
 from advisor.host.provenance import Provenance
-from advisor.report.encode import encode_document
+from advisor.report.documents import encode_document
 from advisor.report.format import format_timestamp
-from advisor.rules.finding import Finding
 from advisor.rules.judged import count_judged
-from advisor.rules.locality_score import locality
+from advisor.rules.processors.locality_score import locality
+from advisor.rules.rule import Finding
 
 if TYPE_CHECKING:
-    from advisor.rules.difference import ScanDifference
+    from advisor.rules.judged import ScanDifference
 
 _SCHEMA = "advisor.scan/1"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from advisor.facts.redaction import for_display
 from advisor.host.numbers import is_count
 from advisor.planning.records import SATISFIED, Change, FileChange, Plan, Skipped, SkipState
-from advisor.report.folding import Folded, fold_alike
+from advisor.report.format import Folded, fold_alike
 from advisor.report.layout import (
     Page,
     Piece,
@@ -25,7 +25,6 @@ from advisor.report.layout import (
     value_words,
     width_of,
 )
-from advisor.report.severities import severity_span
 from advisor.report.terms import (
     EFFECTS,
     RISKS,
@@ -33,6 +32,7 @@ from advisor.report.terms import (
     human_change,
     kind_of,
     restart_commands,
+    severity_span,
     short_name,
     unit_word,
     value_text,

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from advisor.reach.records import Limit, Reach, Role
-from advisor.reach.survey import Survey
+from advisor.reach.addresses import Limit, Reach, Role
+from advisor.reach.peers import Survey
 from advisor.report.layout import Page, Piece, Span, Style, listed, padded, width_of
 
 _ROLES: Mapping[Role, str] = {

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
 
-from advisor.facts.infoscale_configuration import TITLES, Recognition
+import msgspec
+
+from advisor.facts.clusters.infoscale import TITLES, Recognition
+from advisor.facts.processors.cpulist import fold_list
+from advisor.importers.records import ImportDifference, Imported, ImportedSetting, Said, count_outcomes, shorten_text
 from advisor.recommend.records import Recommendation, Standing
-from advisor.report.encode import encode_document
+from advisor.recommend.verdicts import VERDICTS, JudgedLine, JudgedText, Verdict
+from advisor.report.documents import encode_document
 from advisor.report.layout import Page, Piece, Span, Style, command_span, counted
+from advisor.report.terms import severity_span
 from advisor.rules.workload import DeclaredWorkload
-from advisor.shell.quote import trial_command
+from advisor.shell.quote import shell_quote, trial_command
 
 SCHEMA = "advisor.recommendation/1"
 _HEADINGS = {"yes": "Fits", "perhaps": "May fit", "no": "Does not fit"}
@@ -197,3 +206,179 @@ def _size_words(size: int) -> str:
 def _label_rows(label: str, texts: Sequence[str]) -> list[tuple[str, Sequence[Piece]]]:
     dash = "- " if len(texts) > 1 else ""
     return [(label if number == 0 else "", (f"{dash}{text}",)) for number, text in enumerate(texts)]
+
+
+# What became of each line of an imported profile, as text and as JSON.
+
+MAX_QUOTED = 240
+_IMPORTED_STYLES: Mapping[str, Style] = {"tunable": "green", "ignored": "dim", "manual": "yellow"}
+
+
+def imported_text(imported: Imported, *, width: int, color: bool) -> str:
+    """The page: what comes over, what does not and why, and where doing and meaning differ."""
+    page = Page(width, color=color)
+    page.add(Span(imported.origin, "bold"), f" as {imported.name}, {imported.mode}", hang=2)
+    number = count_outcomes(imported.settings)
+    lines = counted(sum(number.values()), "setting")
+    page.add(f"{lines}: {number['tunable']} tunable, {number['ignored']} ignored, {number['manual']} by hand.")
+    for title, outcome in (("Comes over", "tunable"), ("By hand", "manual"), ("Ignored", "ignored")):
+        chosen = [one for one in imported.settings if one.outcome == outcome and not one.sets_nothing]
+        if chosen:
+            page.heading(title)
+        for one in chosen:
+            _add_import(page, one)
+    if imported.differences:
+        page.heading("What is done and what is meant")
+    for difference in imported.differences:
+        section = f"[{difference.section}] " if difference.section else ""
+        place = _place_pieces(difference)
+        page.add(Span(difference.kind, "yellow"), f"  {section}{difference.key}", *place, indent=2, hang=4)
+        page.labelled(
+            [("done", (difference.faithful,)), ("meant", (difference.intent,)), ("because", (difference.why,))],
+            indent=6,
+        )
+    return page.text
+
+
+def _add_import(page: Page, one: ImportedSetting) -> None:
+    section = f"[{one.section}] " if one.section else ""
+    page.add(f"{section}{shorten_text(one.quoted, MAX_QUOTED)}", indent=2, hang=4)
+    if one.outcome == "tunable":
+        page.add(Span(tunable_words(one), "green"), indent=6, hang=2)
+        if one.note:
+            page.add(Span(one.note, "dim"), indent=6)
+        for said in one.judged:
+            page.add(*said_pieces(said), indent=6, hang=2)
+    else:
+        page.add(Span(one.why, _IMPORTED_STYLES[one.outcome]), *_place_pieces(one), indent=6)
+
+
+def said_pieces(said: Said) -> list[Piece]:
+    """``warning: Window scaling of TCP is switched off (advice.tcp-window-scaling-off): …``."""
+    return [
+        severity_span(said.severity),
+        f": {said.title} ({said.id}): {said.why}",
+        f" Instead: {said.instead}." if said.instead else "",
+    ]
+
+
+def _place_pieces(one: ImportedSetting | ImportDifference) -> list[Piece]:
+    """Where it stands; nothing for what is no line of a file."""
+    return [" ", Span(f"({one.file}:{one.line})", "dim")] if one.line else []
+
+
+def tunable_words(one: ImportedSetting) -> str:
+    """``sysctl:vm.swappiness 10``, with its sense and whom it is for."""
+    value = one.value if one.multiply is None else f"{one.multiply} × the value before"
+    senses = one.sense if isinstance(one.sense, tuple) else (one.sense,)
+    sense = "" if set(senses) == {"exactly"} else f" ({', '.join(senses)})"
+    names = f" on {', '.join(one.only.names)}" if one.only is not None and one.only.names else ""
+    return f"{one.tunable} {value}{sense}{names}"
+
+
+def import_document(imported: Imported, toml: str) -> dict[str, object]:
+    """``advisor.import/1``."""
+    body: dict[str, object] = msgspec.to_builtins(imported)
+    return {"schema": "advisor.import/1", "counts": count_outcomes(imported.settings), **body, "toml": toml}
+
+
+# The page and the document of ``advisor judge``.
+
+JUDGE_SCHEMA = "advisor.judge/1"
+_JUDGE_HEADINGS: Mapping[Verdict, tuple[str, Style]] = {
+    "harmful": ("Harmful", "red"),
+    "helps": ("Would help here", "green"),
+    "overridden": ("Overridden", "yellow"),
+    "owned": ("Belongs to another program", "yellow"),
+    "no-effect": ("No effect on this host", "yellow"),
+    "lowers": ("Would lower yours", "yellow"),
+    "no-evidence": ("No evidence here", "dim"),
+    "unknown": ("Not known", "dim"),
+    "set": ("Already so", "dim"),
+}
+_SHOWN = 4
+_MOST_SAME = 10
+"""Settings that a host has already, each on a line of the page; of more the numbers of their lines."""
+
+_MOST_PASSED = 20
+"""Lines that look like a setting and were not read, each on a line of the page."""
+
+
+def judge_text(
+    found: JudgedText, hostname: str, *, width: int, color: bool, is_live: bool = True, with_files: bool = False
+) -> str:
+    """The judgement for a person, a setting a line, the most important first; ``with_files`` names the file of each.
+
+    Unless ``is_live``, the commands are for another host.
+    """
+    page = Page(width, color=color)
+    lines = counted(len(found.lines), "setting")
+    page.add(Span(f"{lines} judged on {hostname}", "bold"), f"; {counted(found.passed_over, 'line')} without a setting")
+    for verdict in VERDICTS:
+        chosen = [one for one in found.lines if one.verdict == verdict]
+        heading, style = _JUDGE_HEADINGS[verdict]
+        if chosen:
+            page.heading(f"{heading} ({len(chosen)})" if len(chosen) > 1 else heading)
+        if verdict == "set" and len(chosen) > _MOST_SAME and not with_files:
+            page.add(Span(f"lines {fold_list({one.line for one in chosen})}", style), hang=6)
+            continue
+        counted_whys = Counter(one.why for one in chosen if one.live is None and not one.instead)
+        many = [why for why, count in counted_whys.items() if count > _MOST_SAME and not with_files]
+        for why in many:
+            named = [f"{one.line} {one.tunable or one.text} = {one.wanted}" for one in chosen if one.why == why]
+            page.add(Span("; ".join(named), style), f": {why}", hang=6)
+        for alike in _fold_devices([one for one in chosen if one.why not in many]):
+            _add_lines(page, alike, style, with_files=with_files)
+    if found.alike:
+        page.heading(f"Looks like a setting, and was not read ({len(found.alike)})")
+    for passed in found.alike[:_MOST_PASSED]:
+        place = f"{passed.file}:{passed.line}" if with_files else f"{passed.line:>4}"
+        page.add(Span(place, "dim"), "  ", passed.text, indent=0, hang=6)
+    if rest := found.alike[_MOST_PASSED:]:
+        page.add(f"and lines {fold_list({one.line for one in rest})}", hang=6)
+    page.blank()
+    if not found.lines:
+        page.add("Nothing in it is a setting that advisor reads.")
+    elif not found.apply:
+        page.add("Nothing of it is known to help here.")
+    else:
+        words = " ".join(map(shell_quote, found.apply))
+        page.add("What is left to apply" + (":" if is_live else ", on the captured host:"))
+        page.command(f"advisor apply {words}")
+        page.add("To keep it only if a gain is measured:")
+        page.command(found.prove or "")
+    return page.text
+
+
+def _fold_devices(lines: Sequence[JudgedLine]) -> Iterator[list[JudgedLine]]:
+    """The devices of one setting of the text that have the same verdict for the same reason."""
+    for _, alike in groupby(lines, lambda one: (one.file, one.line, one.text, one.wanted, one.live, one.why)):
+        yield list(alike)
+
+
+def _add_lines(page: Page, alike: Sequence[JudgedLine], style: Style, *, with_files: bool) -> None:
+    first = alike[0]
+    place = f"{first.file}:{first.line}" if with_files else f"{first.line:>4}"
+    names = [one.tunable for one in alike if one.tunable]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    shown = f"{', '.join(names[:_SHOWN])}{more}" if names else first.text
+    wanted = f" = {first.wanted}" if names and first.wanted is not None else ""
+    live = f" (now {first.live})" if first.live not in (None, first.wanted) else ""
+    parts: list[Piece] = [Span(place, "dim"), "  ", Span(f"{shown}{wanted}", style), live]
+    page.add(*parts, ": " if first.why else "", first.why, indent=0, hang=6)
+    if first.instead:
+        page.add(f"instead: {first.instead}", indent=6, hang=2)
+
+
+def judge_document(found: JudgedText, hostname: str | None, source: str) -> dict[str, Any]:
+    """``advisor.judge/1``."""
+    return {
+        "schema": JUDGE_SCHEMA,
+        "hostname": hostname,
+        "source": source,
+        "lines": list(found.lines),
+        "passed_over": found.passed_over,
+        "alike": found.alike,
+        "apply": found.apply,
+        "prove": found.prove,
+    }

@@ -6,18 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from advisor.facts.container import Container
-from advisor.facts.cpulist import format_list
+from advisor.facts.clusters.llt import LltLink, Llttab
 from advisor.facts.host_facts import Facts
-from advisor.facts.llt import LltLink, Llttab
-from advisor.facts.numa import Node
+from advisor.facts.processors.cpulist import format_list
+from advisor.facts.processors.numa import Node
 from advisor.facts.settings import SETTINGS, find_setting
+from advisor.facts.system.identity import Container
 from advisor.host.numbers import is_count
 from advisor.host.provenance import Provenance
-from advisor.report.device_blocks import add_arrays, add_disks, add_links
-from advisor.report.devices import Shelf, list_shelves, named_by
-from advisor.report.finding_blocks import add_findings
-from advisor.report.finding_lines import finding_text, judged_words, shortened, wrapped
+from advisor.report.devices import Shelf, add_arrays, add_disks, add_links, list_shelves, named_by
+from advisor.report.findings import add_findings, finding_text, judged_words, shortened, wrapped
 from advisor.report.format import format_minute, natural
 from advisor.report.layout import (
     HEADING,
@@ -43,14 +41,11 @@ from advisor.report.scan_summary import (
     whose_commands,
     write_headline,
 )
-from advisor.report.severities import severity_span
-from advisor.report.units import cpu_text, format_binary, times
-from advisor.rules.difference import ScanDifference
-from advisor.rules.finding import Finding
-from advisor.rules.judged import count_judged
-from advisor.rules.locality_score import Kind, Locality, locality
-from advisor.rules.numbering import NumberedFindings, number_findings
+from advisor.report.terms import cpu_text, format_binary, severity_span, times
+from advisor.rules.judged import NumberedFindings, ScanDifference, count_judged, number_findings
+from advisor.rules.processors.locality_score import Kind, Locality, locality
 from advisor.rules.queries import split_ids
+from advisor.rules.rule import Finding
 
 _BUFFERS = tuple(one.key for one in SETTINGS.values() if one.is_buffer)
 _KINDS: Mapping[Kind, str] = {

@@ -11,21 +11,19 @@ from textwrap import wrap
 
 import msgspec
 
-from advisor.facts.cpulist import parse_list
 from advisor.facts.host_facts import Facts
-from advisor.facts.links import Link
+from advisor.facts.network.links import Link
+from advisor.facts.processors.cpulist import parse_list
 from advisor.host.patterns import lazy_regex
 from advisor.host.provenance import Provenance
 from advisor.report.devices import list_shelves
-from advisor.report.finding_lines import counts_text, finding_lines, finding_text, fitted, is_settable, shortened
+from advisor.report.findings import counts_text, finding_lines, finding_text, fitted, is_settable, shortened
 from advisor.report.format import clean, format_minute
 from advisor.report.layout import COMMAND, HEADING, QUIET, UNKNOWN, Span, columns, emit_line, listed, width_of
-from advisor.report.severities import paint_counts
-from advisor.report.units import format_binary, times
-from advisor.rules.finding import Finding
-from advisor.rules.judged import Judged, count_judged
-from advisor.rules.numbering import NumberedFindings, number_findings
+from advisor.report.terms import format_binary, paint_counts, times
+from advisor.rules.judged import Judged, NumberedFindings, count_judged, number_findings
 from advisor.rules.queries import is_physical
+from advisor.rules.rule import Finding
 from advisor.shell.quote import trial_command
 
 MOST_FINDINGS = 12

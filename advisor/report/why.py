@@ -2,15 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from textwrap import wrap
 
 import msgspec
 
 from advisor.diagnosis.cause import Asker, BindingCause, Help, percent
-from advisor.diagnosis.diagnose import Diagnosis
-from advisor.report.format import format_timestamp
+from advisor.diagnosis.diagnose import Diagnosis, ResourceUse
+from advisor.observe.load import DIRECTIONS, LoadFigures
+from advisor.proof.pattern import DiskMeans, JobSection, WorkloadFile, is_workload_path
+from advisor.proof.twin import ORDER_BOUND, READ_BOUND, SIZES_BOUND
+from advisor.report.format import clean, format_timestamp
 from advisor.report.layout import COMMAND, HEADING, Page, Piece, Span
-from advisor.report.units import format_binary, format_decimal
+from advisor.report.terms import format_binary, format_decimal
+from advisor.shell.quote import shell_quote
+
+# An observed load and its twin, as text.
+
+_SHOWN_SIZES = 6
+Rows = Iterable[tuple[str, Piece]]
+
+
+def twin_text(found: WorkloadFile, path: Path, *, width: int, color: bool) -> str:
+    """What was observed, and the twin with its error; ``path`` is the file that it is written to."""
+    page = Page(width, color=color)
+    page.add(Span(found.title, HEADING), hang=2)
+    page.labelled([(label, [piece]) for label, piece in _twin_rows(found, path)])
+    return page.text
+
+
+def _twin_rows(found: WorkloadFile, path: Path) -> Rows:
+    observed, error = found.observed, found.error
+    if observed is not None:
+        where = observed.device if observed.unit is None else f"{observed.device}, {observed.unit}"
+        if observed.figures is not None:
+            count = f"{observed.figures.requests:,} requests in {observed.seconds:.1f} s on {where}"
+            yield "observed", f"{count}; {observed.lost:,} events lost"
+            yield from _figure_rows(observed.figures)
+        elif observed.means is not None:
+            yield "observed", f"counters of {where} for {observed.seconds:.1f} s: means alone"
+            yield from _mean_rows(observed.means)
+    for section in found.sections:
+        yield "twin", _section_words(section)
+    if error is None:
+        yield "error", "not known: no distribution was observed"
+    else:
+        yield (
+            "error",
+            f"sizes {error.sizes:.3f} (bound {SIZES_BOUND}) · reads {100 * error.read_share:.1f} points"
+            f" (bound {100 * READ_BOUND:.0f}) · order {100 * error.sequential:.1f} points"
+            f" (bound {100 * ORDER_BOUND:.0f})",
+        )
+    for note in found.notes:
+        yield "note", note
+    name = shell_quote(str(path) if is_workload_path(str(path)) else f"./{path}")
+    yield "next", Span(f"advisor bench --workload {name} --target DIR", COMMAND, is_whole=True)
+
+
+def _figure_rows(load: LoadFigures) -> Rows:
+    for name, share in zip(DIRECTIONS, (load.read_share, 1 - load.read_share), strict=True):
+        if load.sizes[name]:
+            ranked = sorted(load.sizes[name].items(), key=lambda one: -one[1])
+            parts = [f"{format_binary(int(size))} {part / share:.0%}" for size, part in ranked[:_SHOWN_SIZES]]
+            if len(ranked) > _SHOWN_SIZES:
+                parts.append(f"{len(ranked) - _SHOWN_SIZES} more sizes")
+            yield f"{name}s", f"{share:.0%}: {', '.join(parts)} · {load.sequential[name]:.0%} in order"
+    rate = f"{load.iops:,.0f} requests/s, {format_decimal(round(load.bytes_per_s))}/s"
+    yield "rate", f"{rate} · depth {load.depth_mean:.1f} in the mean, {load.depth_high} at p95"
+    latency = load.latency["all"]
+    yield "latency", f"p50 {latency.p50_us:,.0f} µs · p95 {latency.p95_us:,.0f} µs · p99 {latency.p99_us:,.0f} µs"
+    if load.flushes_per_write >= 0.002:
+        yield "flushes", f"{load.flushes_per_write:.3g} for each write"
+
+
+def _mean_rows(means: DiskMeans) -> Rows:
+    pairs = (
+        ("reads", means.reads_per_s, means.read_size_bytes, means.read_wait_ms),
+        ("writes", means.writes_per_s, means.write_size_bytes, means.write_wait_ms),
+    )
+    for label, rate, size, wait in pairs:
+        if size is not None and wait is not None:
+            yield label, f"{rate:,.0f}/s, {format_binary(round(size))} in the mean, wait {wait:.3g} ms in the mean"
+    yield "queue", f"{means.queue:.1f} in the mean · {means.merged_share:.0%} merged"
+
+
+def _section_words(section: JobSection) -> str:
+    arrival = section.arrival
+    words = {
+        "closed": "each asks again at once",
+        "steady": f"{arrival.rate:,.0f} requests/s for each job, evenly",
+        "poisson": f"{arrival.rate:,.0f} requests/s for each job, at independent times",
+        "think": f"a pause of {arrival.think_us:,} µs after each request",
+        "bursts": f"a pause of {arrival.think_us:,} µs after {arrival.think_blocks:,} requests",
+    }[arrival.kind]
+    flush = f", a flush after {section.flush_every} writes" if section.flush_every else ""
+    durable = ", durable writes" if section.durable else ""
+    jobs = f"{section.jobs} jobs" if section.jobs > 1 else "1 job"
+    return f"fio {section.pattern}, {jobs}, depth {section.depth}: {words}{flush}{durable}"
+
 
 HELPS: dict[Help, str] = {
     "tuning": "tuning",
@@ -145,3 +235,96 @@ def _value(key: str, value: float | int | str) -> str:
         if key.endswith(ending):
             return form(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}"
+
+
+# The screen of ``advisor why --watch``: a line for each resource of the path, with its last minute, and what binds.
+
+_BARS = "▁▂▃▄▅▆▇█"
+_PLAIN_BARS = "_.-=+*%#"
+_KEPT = 40
+_MOST_LINES = 22
+_ROOM = {"cpu": 1, "memory": 1, "disk": 4, "net": 3}
+"""The resources in the order of their rows, and how many of each besides the waits for it."""
+_BEFORE_BARS = 34
+LOOK_SECONDS = 2.0
+KEYS = "q quit   p pause   s save a snapshot"
+
+
+class WatchScreen:
+    """The use of each resource since the start, and the last diagnosis. ``unicode`` chooses the bars.
+
+    All rows have one column for each look, so that what happened at one time stands in one column; a blank is a look
+    at which a resource was not measured, or a pause.
+    """
+
+    def __init__(self, *, unicode: bool) -> None:
+        self._bars = _BARS if unicode else _PLAIN_BARS
+        self._looks: list[dict[str, float]] = []
+
+    def add_uses(self, uses: Sequence[ResourceUse]) -> None:
+        """Keep what was just measured."""
+        self._looks.append({use.name: use.share for use in uses})
+        del self._looks[:-_KEPT]
+
+    def add_gap(self, looks: int) -> None:
+        """Leave room for so many looks that were not taken."""
+        self._looks += [{}] * min(looks, _KEPT)
+        del self._looks[:-_KEPT]
+
+    def _list_rows(self) -> list[str]:
+        """The names to show: of disks and links those that were used most in the time that is shown, no idle disks."""
+        most: dict[str, float] = {}
+        for look in self._looks:
+            for name, share in look.items():
+                most[name] = max(most.get(name, 0.0), share)
+        rows: list[str] = []
+        for kind, room in _ROOM.items():
+            names = [one for one in most if one.partition(" ")[0] == kind]
+            waits = [one for one in names if one.endswith(" waits")]
+            others = [one for one in names if one not in waits and (kind != "disk" or most[one])]
+            busiest = sorted(others, key=lambda one: -most[one])[:room]
+            rows += sorted(busiest) + waits if kind == "cpu" else waits + sorted(busiest)
+        return rows
+
+    def render_text(
+        self,
+        diagnosis: Diagnosis,
+        *,
+        width: int,
+        note: str = "",
+        whole: Sequence[ResourceUse] = (),
+        look_seconds: float = LOOK_SECONDS,
+    ) -> str:
+        """At most 22 lines of at most ``width`` columns. A note stands in the place of the keys, line by line.
+
+        Two columns of figures, each under its time: the last look, and ``whole``, the span over which what binds is
+        judged, so that a figure of the verdict stands in its column."""
+        bound = {one.resource for one in diagnosis.binds} | {one.device for one in diagnosis.binds}
+        over = {use.name: use.share for use in whole}
+        span = f"{diagnosis.seconds:.0f} s"
+        lines = [f"{diagnosis.hostname or 'this host'}: judged over the last {span}"]
+        lines.append(f"{'':19}{f'{look_seconds:.0f} s':>5} {span:>7}  a bar for each {look_seconds:.0f} s")
+        looks = self._looks[-max(1, width - _BEFORE_BARS) :]
+        for name in self._list_rows():
+            mark = ">" if bound & set(name.split()) else " "
+            shares = [look.get(name) for look in looks]
+            bars = "".join(" " if share is None else self._bars[min(7, int(share * 8))] for share in shares)
+            now, mean = (_percent(share) for share in (shares[-1], over.get(name)))
+            lines.append(f"{mark} {name:<16.16} {now} {mean:>7}  {bars}")
+        lines += ["", f"Over {span}:"] if diagnosis.binds else [""]
+        for one in diagnosis.binds[:3]:
+            lines += [verdict_text(one), f"    {evidence_text(one)}"]
+        if not diagnosis.binds:
+            lines += wrap(nothing_text(diagnosis), width)
+        last = (note or KEYS).split("\n")
+        lines = [*lines[: _MOST_LINES - 1 - len(last)], "", *last]
+        return "\n".join(line if len(line) <= width else f"{line[: width - 1]}…" for line in map(clean, lines))
+
+
+def _percent(share: float | None) -> str:
+    return "    -" if share is None else f"{share * 100:3.0f} %"
+
+
+def saved_note(place: Path) -> str:
+    """Where a snapshot was saved, and on a line of its own the command that judges it."""
+    return f"saved {place}\nadvisor why --snapshot {place}"

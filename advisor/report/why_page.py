@@ -9,20 +9,19 @@ import msgspec
 from advisor.diagnosis.cause import BindingCause, percent
 from advisor.diagnosis.diagnose import Diagnosis, measure_uses
 from advisor.diagnosis.observation import DiagnosisContext, Observation
-from advisor.facts.cpulist import parse_list
 from advisor.facts.host_facts import Facts
-from advisor.facts.services import Service
+from advisor.facts.processors.cpulist import parse_list
+from advisor.facts.system.services import Service
 from advisor.host.patterns import lazy_regex
 from advisor.host.provenance import Provenance
 from advisor.observe.rates import link_rates
-from advisor.observe.span import CounterSpan
+from advisor.observe.sample import CounterSpan
 from advisor.report.format import format_timestamp, natural
 from advisor.report.html import render_page
 from advisor.report.picture.content import LEVELS, add_loads, host_picture
-from advisor.report.picture.described import describe_picture
 from advisor.report.picture.drawing import draw_sheet, write_legend
-from advisor.report.picture.page import SHEETS
-from advisor.report.picture.records import Place
+from advisor.report.picture.page import SHEETS, describe_picture
+from advisor.report.picture.scene import Place
 from advisor.report.scan_summary import provenance_text
 from advisor.report.why import HELPS, asker_text, evidence_rows, nothing_text, verdict_text
 

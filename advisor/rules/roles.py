@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from advisor.facts.roles import NFS_CLIENT
-from advisor.rules.remedy import PlanProfile
-from advisor.rules.rule import DeclaredWorkload, Facts, Finding, rule
+from advisor.facts.system.roles import NFS_CLIENT
+from advisor.rules.rule import DeclaredWorkload, Facts, Finding, PlanProfile, rule
 
 ORDER = 124
 

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from advisor.facts.settings.sources import BEEGFS_STORAGE as BEEGFS_STORAGE
-from advisor.facts.settings.sources import BRIDGE as BRIDGE
-from advisor.facts.settings.sources import DEBUGFS as DEBUGFS
-from advisor.facts.settings.sources import DELL_BEEGFS as DELL_BEEGFS
-from advisor.facts.settings.sources import ENA as ENA
-from advisor.facts.settings.sources import HUGETLB as HUGETLB
-from advisor.facts.settings.sources import IP_SYSCTL as IP_SYSCTL
-from advisor.facts.settings.sources import KUBERNETES as KUBERNETES
-from advisor.facts.settings.sources import MD as MD
-from advisor.facts.settings.sources import MEASURED_DEFAULTS as MEASURED_DEFAULTS
-from advisor.facts.settings.sources import MEASURED_UDP as MEASURED_UDP
-from advisor.facts.settings.sources import NETAPP_BEEGFS as NETAPP_BEEGFS
-from advisor.facts.settings.sources import OLD_IXGB as OLD_IXGB
-from advisor.facts.settings.sources import RFC_TCP_OPTIONS as RFC_TCP_OPTIONS
-from advisor.facts.settings.sources import SCALING as SCALING
-from advisor.facts.settings.sources import SOCKET as SOCKET
-from advisor.facts.settings.sources import SYSCTL_FS as SYSCTL_FS
-from advisor.facts.settings.sources import SYSCTL_KERNEL as SYSCTL_KERNEL
-from advisor.facts.settings.sources import SYSCTL_NET as SYSCTL_NET
-from advisor.facts.settings.sources import SYSCTL_USER as SYSCTL_USER
-from advisor.facts.settings.sources import TCP as TCP
-from advisor.facts.settings.sources import TUNED_MSSQL as TUNED_MSSQL
-from advisor.facts.settings.sources import TUNING_NOTES as TUNING_NOTES
-from advisor.facts.settings.sources import VM as VM
-from advisor.facts.settings.sources import WHITE_PAPER as WHITE_PAPER
-from advisor.facts.settings.sources import YAMA as YAMA
+from advisor.facts.settings.record import BEEGFS_STORAGE as BEEGFS_STORAGE
+from advisor.facts.settings.record import BRIDGE as BRIDGE
+from advisor.facts.settings.record import DEBUGFS as DEBUGFS
+from advisor.facts.settings.record import DELL_BEEGFS as DELL_BEEGFS
+from advisor.facts.settings.record import ENA as ENA
+from advisor.facts.settings.record import HUGETLB as HUGETLB
+from advisor.facts.settings.record import IP_SYSCTL as IP_SYSCTL
+from advisor.facts.settings.record import KUBERNETES as KUBERNETES
+from advisor.facts.settings.record import MD as MD
+from advisor.facts.settings.record import MEASURED_DEFAULTS as MEASURED_DEFAULTS
+from advisor.facts.settings.record import MEASURED_UDP as MEASURED_UDP
+from advisor.facts.settings.record import NETAPP_BEEGFS as NETAPP_BEEGFS
+from advisor.facts.settings.record import OLD_IXGB as OLD_IXGB
+from advisor.facts.settings.record import RFC_TCP_OPTIONS as RFC_TCP_OPTIONS
+from advisor.facts.settings.record import SCALING as SCALING
+from advisor.facts.settings.record import SOCKET as SOCKET
+from advisor.facts.settings.record import SYSCTL_FS as SYSCTL_FS
+from advisor.facts.settings.record import SYSCTL_KERNEL as SYSCTL_KERNEL
+from advisor.facts.settings.record import SYSCTL_NET as SYSCTL_NET
+from advisor.facts.settings.record import SYSCTL_USER as SYSCTL_USER
+from advisor.facts.settings.record import TCP as TCP
+from advisor.facts.settings.record import TUNED_MSSQL as TUNED_MSSQL
+from advisor.facts.settings.record import TUNING_NOTES as TUNING_NOTES
+from advisor.facts.settings.record import VM as VM
+from advisor.facts.settings.record import WHITE_PAPER as WHITE_PAPER
+from advisor.facts.settings.record import YAMA as YAMA
 
 VXVM_GUIDE = "Veritas Volume Manager 5.0 Administrator's Guide: dirty region logging, striping, vxsnap prepare"
 VXFS_GUIDE = "Veritas File System 5.0 Administrator's Guide: tuning I/O, read_pref_io and read_nstream on stripes"

@@ -11,17 +11,16 @@ from collections.abc import Mapping
 from itertools import groupby
 from operator import itemgetter
 
-from advisor.facts.container import INITIAL
+from advisor.facts.system.identity import INITIAL
 from advisor.host import ReadCommand, ReadEthtool, ReadFile, SetEthtool, SetMtu, SetTxqueuelen, WriteFile
-from advisor.host.link_text import printed
+from advisor.host.kernel_text import printed
 from advisor.host.patterns import lazy_regex
 from advisor.planning.records import NOWHERE, Change, FileChange, Origin, Plan
 from advisor.shell.quote import LINK, shell_quote
 from advisor.shell.rollback_script import coupled_changes, mark_fields, on_link
 from advisor.shell.templates import only_used, render_shell
 from advisor.tunables import namespace_of
-from advisor.tunables.link_identity import link_of
-from advisor.tunables.preflight import SideEffect
+from advisor.tunables.preflight import SideEffect, link_of
 from advisor.tunables.sysctl_group import twin_of
 from advisor.tunables.udev import RULES as APPEARING
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Iterable
 
 from advisor.host.patterns import lazy_regex
 
@@ -34,3 +36,29 @@ def shell_quote(text: str) -> str:
 def trial_command(*words: str) -> str:
     """Return the command that measures a profile or values, and keeps them only if they help."""
     return f"advisor prove {' '.join(map(shell_quote, words or ('PROFILE',)))} --target DIR --keep-if-gain"
+
+
+# The files that the constant scripts of a transaction read: what is specific to it, in a form that sh reads safely.
+
+FORMAT = 1
+_DATA_FILE_SPECIAL = lazy_regex(rb"[^ -\[\]-~]")
+_ESCAPES = {b"\n": b"\\n", b"\t": b"\\t", LINK.encode(): b"\\L"}
+
+
+def escape_field(text: str | bytes) -> bytes:
+    """``text`` as a field of a record; as text it may hold `LINK`, as bytes anything."""
+    if isinstance(text, bytes):
+        return _DATA_FILE_SPECIAL.sub(lambda found: b"\\n" if found[0] == b"\n" else b"\\0%03o" % found[0][0], text)
+    content = text.encode("utf-8", "surrogateescape")
+    return _DATA_FILE_SPECIAL.sub(lambda found: _ESCAPES.get(found[0]) or b"\\0%03o" % found[0][0], content)
+
+
+def make_records(records: Iterable[Iterable[str | bytes]]) -> bytes:
+    """A line for each record."""
+    return b"".join(b"\t".join(map(escape_field, record)) + b"\n" for record in records)
+
+
+def make_data(kind: str, records: bytes) -> bytes:
+    """A whole data file of ``kind`` with these `make_records`."""
+    content = make_records([(kind, str(FORMAT))]) + records
+    return content + f"end\t{hashlib.sha256(content).hexdigest()} {len(content)}\n".encode()

@@ -2,7 +2,7 @@
 probes and steps that apply uses.
 
 The script needs a shell and the base system's tools, no Python and no network. It reads its data from the file
-``rollback.data`` next to it (`advisor.shell.data_file`), or holds them where it is to be a single file.
+``rollback.data`` next to it (`advisor.shell.quote`), or holds them where it is to be a single file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 
 import msgspec
 
-from advisor.facts.container import INITIAL
+from advisor.facts.system.identity import INITIAL
 from advisor.host import (
     Host,
     Missing,
@@ -33,19 +33,17 @@ from advisor.host import (
 )
 from advisor.host.config_text import UNSET
 from advisor.host.device_identity import ATTRIBUTES, PLACES, located
-from advisor.host.irq_identity import FUNCTIONS
-from advisor.host.link_text import printed
+from advisor.host.irqs import FUNCTIONS
+from advisor.host.kernel_text import printed
 from advisor.host.patterns import lazy_regex
 from advisor.host.probes import FORMS
 from advisor.host.steps import QDISC_HANDLES
 from advisor.planning.records import NOWHERE, Change, Origin, Plan
-from advisor.shell.data_file import FORMAT, make_data, make_records
-from advisor.shell.quote import LINK, shell_quote
+from advisor.shell.quote import FORMAT, LINK, make_data, make_records, shell_quote
 from advisor.shell.templates import only_used, render_shell
 from advisor.tunables import namespace_of, parse_tunable
-from advisor.tunables.link_identity import LinkMark, link_of
-from advisor.tunables.link_rename import renamed_probe, renamed_step
-from advisor.tunables.preflight import SideEffect
+from advisor.tunables.link_persist import renamed_probe, renamed_step
+from advisor.tunables.preflight import LinkMark, SideEffect, link_of
 from advisor.tunables.sysctl_group import can_move, coupled_among, restore_rank, twin_of
 from advisor.tunables.udev import HEADER as RULES_HEADER
 from advisor.tunables.udev import RULES as APPEARING

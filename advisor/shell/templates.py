@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.host.package_data import package_data
+from advisor.host.origin import package_data
 from advisor.host.patterns import lazy_regex
 
 if TYPE_CHECKING:

@@ -12,15 +12,23 @@ from collections.abc import Iterator
 
 import msgspec
 
-from advisor.facts.levels import PARITY_DISKS
-from advisor.limits import wire
+from advisor.facts.block.block import PARITY_DISKS
+from advisor.limits import links as wire
 from advisor.limits.declared import Declared
-from advisor.limits.figures import Figures
-from advisor.limits.observed import mixed
-from advisor.limits.raid import combined
+from advisor.limits.figures import Figures, combined
+from advisor.limits.notes import mixed
 from advisor.limits.records import Measure, Rate
-from advisor.sizing.records import Choice, Demand, Excluded, Links, Short, SizedPart, VolumePurchase, size_part
-from advisor.sizing.volumes import finite_value
+from advisor.sizing.records import (
+    Choice,
+    Demand,
+    Excluded,
+    Links,
+    Short,
+    SizedPart,
+    VolumePurchase,
+    finite_value,
+    size_part,
+)
 
 MOST_DRIVES = 128
 MOST_LINKS = 16

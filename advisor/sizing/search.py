@@ -9,14 +9,27 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from advisor.errors import UsageError
+from advisor.limits.cloud_disks import GOOGLE_DISKS
 from advisor.limits.declared import Declared
-from advisor.limits.google_disks import GOOGLE_DISKS
 from advisor.limits.machines import Given, Machine, all_machines
 from advisor.sizing import cloud as in_cloud
 from advisor.sizing import metal
-from advisor.sizing.prices import Prices, with_price
-from advisor.sizing.records import Choice, Cloud, Demand, Excluded, Short, Sizing, VolumePurchase
-from advisor.sizing.volumes import BY_NAME, KINDS, MOST_ASKED, VolumeKind, declared_purchases, purchases
+from advisor.sizing.cloud import Prices, with_price
+from advisor.sizing.records import (
+    BY_NAME,
+    KINDS,
+    MOST_ASKED,
+    Choice,
+    Cloud,
+    Demand,
+    Excluded,
+    Short,
+    Sizing,
+    VolumeKind,
+    VolumePurchase,
+    declared_purchases,
+    purchases,
+)
 
 CLOUDS: tuple[Cloud, ...] = ("aws", "azure", "metal")
 Layouts = tuple[tuple[str, int | None], ...]

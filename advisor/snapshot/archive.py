@@ -25,9 +25,9 @@ from advisor.facts.redaction import without_credentials, without_secrets
 from advisor.host import Completed, DirectoryFiles, FileSource, Host, MemoryFiles, Missing, NoCommands, RecordedCommands
 from advisor.host.commands import DEADLINE_SECONDS, MeteredCommands
 from advisor.host.ethtool import Answer
-from advisor.host.files import IS_DIRECTORY, UNRECORDED, ReadBudget
-from advisor.host.input_files import open_given
+from advisor.host.files import IS_DIRECTORY, UNRECORDED, ReadBudget, open_given
 from advisor.host.patterns import lazy_regex
+from advisor.observe.sample import CounterSpan, decode_span
 from advisor.snapshot import tar as tarball
 from advisor.snapshot.support.kinds import find_kind, is_wanted
 
@@ -603,3 +603,25 @@ def _keep_link(path: str, target: str, where: str) -> bool:
 
 def _top_directories(*names: Iterable[str]) -> set[str]:
     return {name.split("/")[1] for some in names for name in some if name not in ("", "/")}
+
+
+# The span of counters that a snapshot may hold.
+
+SPAN = "advisor-span.json"
+
+
+def read_span(path: Path, archive: bytes | None = None) -> tuple[CounterSpan, float]:
+    """The span of an archive and when it was taken, in seconds since the epoch; of ``archive`` where that is given,
+    which ``path`` then only names.
+
+    Raises InvalidInputError for what is no archive, one without a span, and a span that is none.
+    """
+    data = read_attachment(path, SPAN) if archive is None else read_attachment_of(archive, str(path), SPAN)
+    if data is None:
+        raise InvalidInputError(
+            f"{path}: holds no counters over time", hint="advisor snapshot --seconds 30 -o FILE records them"
+        )
+    try:
+        return decode_span(data)
+    except (ValueError, msgspec.ValidationError, RecursionError) as error:
+        raise InvalidInputError(f"{path}: {SPAN}: {error}") from error

@@ -11,7 +11,7 @@ from advisor.host import Host, live_host, tree_host
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from advisor.observe.span import CounterSpan
+    from advisor.observe.sample import CounterSpan
 
 
 def open_host(root: str | os.PathLike[str] | None = None, snapshot: str | os.PathLike[str] | None = None) -> Host:
@@ -57,9 +57,8 @@ def open_host(root: str | os.PathLike[str] | None = None, snapshot: str | os.Pat
 def open_observed(path: Path) -> tuple[Host, CounterSpan, float]:
     """The host of an archive, or of what the capture script printed, with its span and when that was taken, in seconds
     since the epoch. Raises InvalidInputError for what cannot be read, and for one without a span."""
-    from advisor.snapshot.archive import open_archive, open_snapshot
+    from advisor.snapshot.archive import open_archive, open_snapshot, read_span
     from advisor.snapshot.remote.stream import is_capture
-    from advisor.snapshot.spans import read_span
 
     path = _place_of(path)
     if not path.is_file() or not is_capture(path):

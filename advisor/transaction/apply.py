@@ -14,19 +14,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from advisor.errors import AdvisorError, CommandError, RefusedError, RestoredError
 from advisor.host import Host, Missing, Probe, PutFile, ReadFile, observe
+from advisor.host.config_text import or_empty
 from advisor.host.device_identity import located
 from advisor.host.signals import Interrupted
-from advisor.host.text_words import or_empty
-from advisor.host.writability import other_names
+from advisor.host.would_be import other_names
 from advisor.planning.records import Change, Plan
 from advisor.shell.rollback_script import rollback_data
-from advisor.transaction.confirm import settle_claims
-from advisor.transaction.coupled import settle_changes
 from advisor.transaction.journal import Applied, Awaiting, Doing, Done, Journal, Left, Record, Store, Undoing, Undone
 from advisor.transaction.layer_ownership import values_of
 from advisor.transaction.layers import touched_items
 from advisor.transaction.origin import find_elsewhere, origin_of, private_namespaces
-from advisor.transaction.own_links import on_own_links
 from advisor.transaction.reserved_space import release_space
 from advisor.transaction.restore import (
     MOVING_KINDS,
@@ -36,10 +33,10 @@ from advisor.transaction.restore import (
     note_entry,
     restore_plan,
 )
-from advisor.transaction.rollback import STEP_SECONDS, close_rolled_back, taken_over_error, write_scripts
+from advisor.transaction.rollback import STEP_SECONDS, close_rolled_back, settle_claims, taken_over_error, write_scripts
+from advisor.transaction.side_effects import on_own_links, settle_changes
 from advisor.transaction.watchdog import TakenOverError, Watchdog, current_session, not_started
-from advisor.tunables.link_identity import LostLink, foreign_links, link_of, place_of
-from advisor.tunables.preflight import SideEffect
+from advisor.tunables.preflight import LostLink, SideEffect, foreign_links, link_of, place_of
 from advisor.tunables.sysctl_group import can_move, coupled_among
 from advisor.version import __version__
 

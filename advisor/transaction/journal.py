@@ -24,7 +24,7 @@ import msgspec
 
 from advisor.errors import BusyError, InvalidInputError, PermissionDeniedError, RefusedError, UsageError
 from advisor.host.putfile import put_file, sync_directory
-from advisor.host.trusted_files import (
+from advisor.host.safe_open import (
     check_own_directory,
     make_own_directory,
     named_directory,
@@ -58,7 +58,7 @@ from advisor.transaction.lock_holder import (
 from advisor.transaction.reserved_space import ignore_errors, is_read_only, needed_bytes, reserve_space, with_reserve
 from advisor.transaction.watchdog import TransactionFiles, Watchdog, boot_units, is_alive
 from advisor.transaction.watchdog import WatchdogOutcome as Watched
-from advisor.tunables.link_identity import link_of
+from advisor.tunables.preflight import link_of
 from advisor.version import __version__
 
 STATE_DIRECTORY = "/var/lib/advisor"

@@ -15,13 +15,21 @@ import msgspec
 from advisor.errors import RefusedError
 from advisor.host import Host, Missing
 from advisor.host.missing import ABSENT
-from advisor.planning.ownership import OwnedValue, Ownership
+from advisor.planning.merging import remove_edits, settings_of
+from advisor.planning.observations import OwnedValue, Ownership
 from advisor.planning.records import Change, FileChange, Plan
-from advisor.planning.unmerge import remove_edits, settings_of
 from advisor.shell.rollback_script import UpperLayersData, rollback_data
 from advisor.transaction.journal import Record, sequence_of
-from advisor.transaction.layer_ownership import UpperLayers, files_of, is_side_effect, side_effects_of, values_of
-from advisor.transaction.layer_side_effects import LayerSideEffects, depends_on, split_side_effects
+from advisor.transaction.layer_ownership import (
+    LayerSideEffects,
+    UpperLayers,
+    depends_on,
+    files_of,
+    is_side_effect,
+    side_effects_of,
+    split_side_effects,
+    values_of,
+)
 from advisor.transaction.side_effects import ItemOutcome
 from advisor.tunables import FileEdit, parse_tunable
 from advisor.tunables.preflight import SideEffect

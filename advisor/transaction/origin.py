@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import msgspec
 
 from advisor.errors import RefusedError
-from advisor.facts.container import read_container
+from advisor.facts.system.identity import read_container
 from advisor.host import Host, Missing
-from advisor.host.namespaces import entering_words, first_words, network_cookie
+from advisor.host.signals import entering_words, first_words, network_cookie
 from advisor.planning.records import Origin, Plan
 from advisor.tunables import namespace_of
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from advisor.host.trusted_files import open_own_file
+from advisor.host.safe_open import open_own_file
 from advisor.shell.state_table import RESERVE
 
 T = TypeVar("T")

@@ -17,6 +17,7 @@ from advisor.transaction.journal import (
     BY_SCRIPT,
     Applied,
     Bottom,
+    Confirmed,
     Damaged,
     Journal,
     Record,
@@ -26,7 +27,14 @@ from advisor.transaction.journal import (
     damaged_above,
     kept_items,
 )
-from advisor.transaction.layers import LayerRollback, data_of, plan_layer_rollback, still_active, touched_items
+from advisor.transaction.layers import (
+    LayerRollback,
+    claim_owned,
+    data_of,
+    plan_layer_rollback,
+    still_active,
+    touched_items,
+)
 from advisor.transaction.origin import find_elsewhere, gone_kinds, origin_of
 from advisor.transaction.reserved_space import ignore_errors, release_space
 from advisor.transaction.restore import (
@@ -39,7 +47,7 @@ from advisor.transaction.restore import (
     restore_plan,
 )
 from advisor.transaction.side_effects import ItemOutcome
-from advisor.transaction.watchdog import TakenOverError, Watchdog
+from advisor.transaction.watchdog import TakenOverError, Watchdog, current_session
 from advisor.transaction.watchdog import WatchdogOutcome as Watched
 from advisor.tunables import namespace_of
 
@@ -362,3 +370,70 @@ def finish_switches(
     replaced = {one for record in records if record.state == "applied" for one in record.plan.instead_of}
     out = [record for record in records if record.id in replaced and record.is_active]
     return tuple((record, roll_back(host, store.find_record(record.id), store, warn=warn)) for record in out)
+
+
+# Confirm a transaction that awaits it.
+
+_STATES = {
+    "applied": "it is active for good",
+    "rolled-back": "it has been rolled back",
+    "unchanged": "it changed nothing",
+}
+
+
+def confirm_record(host: Host, record: Record, store: Store, *, same_session: bool = False) -> Record:
+    """Confirm a transaction that awaits it; the caller holds ``store.hold_lock()``.
+
+    Raises RefusedError where it does not await confirmation (any more), or where the ssh connection is the one that it
+    was applied over: that one was made under the old values and may work where no new one can be made.
+    """
+    if record.state != "awaiting-confirmation":
+        words = _STATES.get(record.state)
+        message = (
+            f"transaction {record.id} is not awaiting confirmation: {words}"
+            if words
+            else f"transaction {record.id} is not awaiting confirmation"
+        )
+        raise RefusedError(message, hint="advisor status")
+    if not same_session and record.session is not None and record.session == current_session():
+        raise RefusedError(
+            "the change was made over this ssh connection; that it still works proves nothing about new connections",
+            hint=f"reconnect and run: advisor confirm {record.id} (or add --same-session)",
+        )
+    place = find_elsewhere(host, record.id, record.plan, record.origin, command="advisor confirm")
+    if place is not None:
+        raise place.as_error(record.id)
+    watchdog = store.watchdog_of(record.id)
+    if record.seconds_left == 0 and watchdog.place is None:
+        # Its watchdog has restored the values and could not record it.
+        raise RefusedError(
+            f"too late: the time to confirm transaction {record.id} is over", hint=f"advisor rollback {record.id}"
+        )
+    with store.reopen_journal(record.id) as journal:
+        journal.write_entry(Confirmed(time.time()))
+        if not watchdog.keep_change():
+            raise RefusedError(
+                f"too late: transaction {record.id} is being rolled back", hint="advisor status shows the outcome"
+            )
+    record = settle_claims(store, store.find_record(record.id))
+    write_scripts(store, record)
+    return record
+
+
+def settle_claims(store: Store, record: Record) -> Record:
+    """A confirmed transaction whose values that a lower layer of its profile holds as well become claims.
+
+    Not before: until then its rollback restores what it found.
+    """
+    plan = claim_owned(record, store.open_records())
+    if plan is None:
+        return record
+    try:
+        with store.reopen_journal(record.id) as journal:
+            journal.write_entry(Applied(time.time(), record.side_effects_after, plan))
+        record = store.find_record(record.id)
+        store.write_script(record.id, data_of(record, store.open_records()))
+    except OSError:
+        # Its rollback then restores what it found, as for another profile.
+        return store.find_record(record.id)
+    return record

@@ -26,7 +26,7 @@ import msgspec
 
 from advisor.errors import CommandError, RefusedError
 from advisor.host.putfile import fixed_temporary, put_file, remove_temporary, sync_directory
-from advisor.shell.data_file import FORMAT, make_data, make_records
+from advisor.shell.quote import FORMAT, make_data, make_records
 from advisor.shell.state_table import OPEN_FILES, OUTCOME, RUNNING_FILES, WATCH_DATA
 from advisor.shell.templates import render_shell
 from advisor.transaction.reserved_space import ignore_errors, is_full, is_read_only, with_reserve

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from advisor.tunables.catalogue import all_kinds, find_kind, namespace_of, parse_tunable
 from advisor.tunables.edits import FileEdit, Persisted, apply_edit, mentions_key
-from advisor.tunables.kind import Capture, Kind
-from advisor.tunables.tunable import Effect, Risk, Tunable
+from advisor.tunables.kind import Capture, Effect, Kind, Risk, Tunable
 
 __all__ = [
     "Capture",

@@ -15,8 +15,7 @@ from advisor.errors import UsageError
 from advisor.facts.settings import find_setting
 from advisor.host import Host
 from advisor.host.patterns import lazy_regex
-from advisor.tunables.kind import NOT_MEASURED, Kind, Namespace
-from advisor.tunables.tunable import Tunable, UnknownIdError
+from advisor.tunables.kind import NOT_MEASURED, Kind, Namespace, Tunable, UnknownIdError
 
 _WORD = lazy_regex(r"[a-z][a-z0-9_-]{0,30}", re.ASCII)
 _found: dict[str, Kind] = {}

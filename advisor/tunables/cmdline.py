@@ -13,10 +13,8 @@ import re
 from advisor.host import Host, Missing, Probe, ReadFile
 from advisor.host.kernel_text import SET
 from advisor.host.patterns import lazy_regex
-from advisor.tunables.kind import Capture, Kind
-from advisor.tunables.preflight import Preflight
-from advisor.tunables.programs import refused_word
-from advisor.tunables.tunable import StoredValue
+from advisor.tunables.kind import Capture, Kind, StoredValue
+from advisor.tunables.preflight import Preflight, refused_word
 
 _BY_HAND = Missing("absent", "manual step: the boot loader's configuration")
 

@@ -8,9 +8,8 @@ from fnmatch import fnmatchcase
 from advisor.host import Host, Missing, observe
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.kernel_file import WrittenAtBoot
-from advisor.tunables.kind import Capture, Kind
+from advisor.tunables.kind import Capture, Kind, UnknownIdError
 from advisor.tunables.preflight import Preflight, SideEffect
-from advisor.tunables.tunable import UnknownIdError
 
 CPUFREQ = "/sys/devices/system/cpu/cpufreq"
 GOVERNOR = "governor"

@@ -12,12 +12,16 @@ from typing import Literal
 import msgspec
 
 from advisor.host import Missing, RunCommand
-from advisor.host.config_text import Layout, multipath_layout
-from advisor.host.lltconfig_text import FLOW_ALIASES
+from advisor.host.config_text import FLOW_ALIASES, Layout, multipath_layout
 from advisor.host.patterns import lazy_regex
-from advisor.tunables.assignment_edit import assignment_mentions, edit_assignment
-from advisor.tunables.interfaces_edit import edit_interfaces, interfaces_mention
-from advisor.tunables.netplan_edit import edit_netplan, netplan_mentions
+from advisor.tunables.file_edits import (
+    assignment_mentions,
+    edit_assignment,
+    edit_interfaces,
+    edit_netplan,
+    interfaces_mention,
+    netplan_mentions,
+)
 
 LineForm = Literal[
     "udev-rule",

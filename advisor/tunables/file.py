@@ -21,9 +21,8 @@ from advisor.host import Host, Missing, Probe, ReadFile, RunCommand
 from advisor.host.config_text import UNSET, Layout, key_value, multipath_layout
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.kind import Kind
+from advisor.tunables.kind import Effect, Kind, Risk, StoredValue, UnknownIdError
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tunable import Effect, Risk, StoredValue, UnknownIdError
 
 _VALUE = lazy_regex(r"[A-Za-z0-9_.,:+*-]+( [A-Za-z0-9_.,:+*-]+)*")
 _LINK_MTU = lazy_regex(r"link\.([\w.-]{1,60})\.mtu", re.ASCII)

@@ -13,17 +13,16 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from advisor.facts.cpulist import format_list, parse_list
-from advisor.facts.systemd import read_systemd
+from advisor.facts.processors.cpulist import format_list, parse_list
+from advisor.facts.system.services import read_systemd
 from advisor.host import Host, Missing, RunCommand
-from advisor.host.irq_identity import DEVICES, FUNCTIONS, read_identity
+from advisor.host.irqs import DEVICES, FUNCTIONS, read_identity
 from advisor.host.numbers import is_count
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
-from advisor.tunables.kind import Kind
-from advisor.tunables.link_rules import link_file_edit
+from advisor.tunables.kind import Kind, Tunable, UnknownIdError
+from advisor.tunables.link_persist import link_file_edit
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tunable import Tunable, UnknownIdError
 
 UNIT = "/etc/systemd/system/advisor-interrupts.service"
 SCRIPT = "/etc/systemd/system/advisor-interrupts.sh"

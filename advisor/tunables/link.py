@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from advisor.tunables.kind import Capture, Kind
+from advisor.tunables.kind import Capture, Kind, Tunable, UnknownIdError
 from advisor.tunables.link_channels import LinkChannels
 from advisor.tunables.link_driver import DriverValue, LinkCoalesce, LinkFeature, LinkPause, LinkRing
 from advisor.tunables.link_mtu import LinkMtu, is_link_name
 from advisor.tunables.link_qdisc import LinkQdisc
 from advisor.tunables.link_queues import LinkRps, LinkRpsFlows, LinkXps, QueueValue
 from advisor.tunables.link_txqueuelen import LinkTxqueuelen
-from advisor.tunables.tunable import Tunable, UnknownIdError
 
 _SYSFS = r"/sys/(?:class|devices/.*)/net/([^/]+)"
 _WHOLE = {"mtu": LinkMtu, "qdisc": LinkQdisc, "txqueuelen": LinkTxqueuelen}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from advisor.host import Host, Missing, ReadCommand, ReadIrqs, RunCommand, SetIrqs, observe
-from advisor.host.link_text import NO_CPUS, NO_TABLE, highest_queue, setting_words
+from advisor.host.kernel_text import NO_CPUS, NO_TABLE, highest_queue, setting_words
 from advisor.tunables.link_driver import DriverValue
 from advisor.tunables.link_queues import LinkRps, LinkRpsFlows, LinkXps
 from advisor.tunables.preflight import Preflight, SideEffect

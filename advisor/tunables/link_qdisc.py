@@ -13,12 +13,12 @@ from __future__ import annotations
 import re
 
 from advisor.host import Host, Missing, Probe, ReadCommand, SetQdisc, Step
-from advisor.host.link_text import DEFAULT
+from advisor.host.kernel_text import DEFAULT
 from advisor.host.steps import QDISC_HANDLES
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.link_rules import QUEUE_RULES, run_rule
+from advisor.tunables.kind import Tunable
+from advisor.tunables.link_persist import QUEUE_RULES, run_rule
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tunable import Tunable
 
 _DEFAULT_PATH = "/proc/sys/net/core/default_qdisc"
 # How many full frames a quantum is by default; a frame is the MTU and a link header.

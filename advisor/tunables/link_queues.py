@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from advisor.facts.cpulist import format_list, mask_words, parse_list
+from advisor.facts.processors.cpulist import format_list, mask_words, parse_list
 from advisor.host import Host, Missing
-from advisor.host.link_text import NO_CPUS
+from advisor.host.kernel_text import NO_CPUS
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
-from advisor.tunables.link_rules import QUEUE_RULES, run_rule
+from advisor.tunables.link_persist import QUEUE_RULES, run_rule
 from advisor.tunables.preflight import Preflight
 
 

@@ -9,7 +9,7 @@ from advisor.host import Host, Missing, SetTxqueuelen, Step
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
 from advisor.tunables.kernel_file import KernelFile
-from advisor.tunables.link_rules import attribute_rule
+from advisor.tunables.link_persist import attribute_rule
 
 
 class LinkTxqueuelen(KernelFile, frozen=True):

@@ -7,9 +7,8 @@ from typing import ClassVar
 from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit, Form
-from advisor.tunables.kind import Kind
+from advisor.tunables.kind import Kind, Tunable
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tunable import Tunable
 
 LLTTAB = "/etc/llttab"
 ONE_VALUE = (

@@ -10,14 +10,7 @@ from __future__ import annotations
 import re
 
 from advisor.host import Host
-from advisor.tunables.block_identity import (
-    BLOCK_PATHS,
-    BlockValue,
-    example_files,
-    identity_of,
-    identity_refusal,
-    later_rules,
-)
+from advisor.tunables.block import BLOCK_PATHS, BlockValue, example_files, identity_of, identity_refusal, later_rules
 from advisor.tunables.kind import Capture, Kind
 from advisor.tunables.preflight import Preflight
 

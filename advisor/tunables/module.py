@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import re
 
-from advisor.facts.writers.late_modules import BRINGS
+from advisor.facts.writers.devices import BRINGS
 from advisor.host import Host, Missing, Probe, ReadCommand, ReadFile, RunCommand, Step
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.kernel_file import KernelFile, tmpfiles_edit
-from advisor.tunables.kernel_modules import (
+from advisor.tunables.kernel_file import KernelFile, tmpfiles_edit, with_last_word
+from advisor.tunables.kind import Capture, Kind, StoredValue, Tunable
+from advisor.tunables.preflight import (
     BUILT_IN,
     NAME,
+    Preflight,
     has_index,
     is_built_in,
     loads_modules,
     module_name,
     read_dependencies,
     read_loaded,
+    refused_parameter,
     removal_command,
 )
-from advisor.tunables.kind import Capture, Kind
-from advisor.tunables.own_files import with_last_word
-from advisor.tunables.preflight import Preflight
-from advisor.tunables.programs import refused_parameter
-from advisor.tunables.tunable import StoredValue, Tunable
 
 _DIRECTORIES = ("/etc/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d", "/run/modules-load.d")
 

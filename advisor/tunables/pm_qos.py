@@ -13,9 +13,8 @@ import re
 from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.kind import Capture, Kind
+from advisor.tunables.kind import Capture, Kind, Tunable
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tunable import Tunable
 
 NAME = "cpu_dma_latency"
 DEVICE = f"/dev/{NAME}"

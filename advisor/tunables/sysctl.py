@@ -7,25 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from advisor.facts.listeners import LISTENERS
-from advisor.facts.memory import parse_meminfo
 from advisor.facts.settings import find_setting
 from advisor.facts.settings.record import Setting
 from advisor.facts.settings.value import explain_fields, is_text_key, out_of_bounds, refusal, to_canonical
+from advisor.facts.system.memory import parse_meminfo
+from advisor.facts.system.roles import LISTENERS
 from advisor.host import Host, Missing, Step, observe
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
-from advisor.host.writability import OF_FIRST_NETWORK, in_own_network
+from advisor.host.would_be import OF_FIRST_NETWORK, in_own_network
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.forwarding import forwarding_preflight
-from advisor.tunables.kernel_file import KernelFile
-from advisor.tunables.kind import Capture, Kind
-from advisor.tunables.own_files import with_last_word
-from advisor.tunables.preflight import Preflight, SideEffect
-from advisor.tunables.programs import refused_sysctl
-from advisor.tunables.sysctl_group import NAMESPACES, group_of, twin_of
-from advisor.tunables.sysctl_limits import judge_on_host
-from advisor.tunables.tunable import NUMBERS, Effect, RefusedIdError, UnknownIdError
+from advisor.tunables.kernel_file import KernelFile, with_last_word
+from advisor.tunables.kind import NUMBERS, Capture, Effect, Kind, RefusedIdError, UnknownIdError
+from advisor.tunables.link_driver import forwarding_preflight
+from advisor.tunables.preflight import Preflight, SideEffect, refused_sysctl
+from advisor.tunables.sysctl_group import NAMESPACES, group_of, judge_on_host, twin_of
 
 
 def sysctl_path(key: str) -> str:

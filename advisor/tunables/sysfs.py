@@ -14,14 +14,13 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from itertools import islice
 
-from advisor.facts.cpulist import mask_words
+from advisor.facts.processors.cpulist import mask_words
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.catalogue import owner_of
 from advisor.tunables.kernel_file import WrittenAtBoot
-from advisor.tunables.kind import Kind
+from advisor.tunables.kind import Kind, RefusedIdError, UnknownIdError
 from advisor.tunables.preflight import Preflight, list_choices
-from advisor.tunables.tunable import RefusedIdError, UnknownIdError
 
 MAX_FILES = 4096
 """More of them one line does not mean: hardly anybody meant what a pattern then fits."""

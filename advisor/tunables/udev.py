@@ -21,7 +21,7 @@ from typing import Literal, Self
 
 import msgspec
 
-from advisor.facts.link_claim import udev_property
+from advisor.facts.network.link_claim import udev_property
 from advisor.host import Host, Missing, ReadFile, RunCommand, observe
 from advisor.host.config_text import UNSET
 from advisor.host.device_identity import ATTRIBUTES as ATTRIBUTES_OF_IDENTITY
@@ -29,14 +29,11 @@ from advisor.host.device_identity import device_of, is_nvme_path, udev_propertie
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.host.probes import reduce
-from advisor.tunables.block import ATTRIBUTES, SCHEDULERS, BlockQueue
-from advisor.tunables.block_identity import identities_of, identity_refusal, later_rules
+from advisor.tunables.block import ATTRIBUTES, SCHEDULERS, BlockQueue, identities_of, identity_refusal, later_rules
 from advisor.tunables.edits import FileEdit
-from advisor.tunables.kind import Capture, Kind
-from advisor.tunables.link_identity import mark_of
+from advisor.tunables.kind import Capture, Kind, StoredValue, UnknownIdError
 from advisor.tunables.link_txqueuelen import LinkTxqueuelen
-from advisor.tunables.preflight import ClassMember, Preflight, list_choices
-from advisor.tunables.tunable import StoredValue, UnknownIdError
+from advisor.tunables.preflight import ClassMember, Preflight, list_choices, mark_of
 
 RULES = "/etc/udev/rules.d/89-advisor-appearing.rules"
 """Before the rules of single devices, so that what it records is what the device had without any of advisor's."""

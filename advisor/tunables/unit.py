@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
-from advisor.facts.cpulist import format_list, parse_list
+from advisor.facts.processors.cpulist import format_list, parse_list
 from advisor.host import Host, Missing, Probe, ReadCommand, RunCommand, Step
 from advisor.host.patterns import lazy_regex
 from advisor.tunables.edits import FileEdit, Persisted
-from advisor.tunables.kind import Capture, Kind
+from advisor.tunables.kind import Capture, Kind, StoredValue, Tunable
 from advisor.tunables.preflight import Preflight
-from advisor.tunables.tunable import StoredValue, Tunable
 
 _SERVICE = r"(?P<unit>[\w:.\\@-]{1,247}\.service)"
 RELOAD = (RunCommand(("systemctl", "daemon-reload")),)

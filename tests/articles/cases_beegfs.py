@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import Any, Final
 
-from advisor.facts.systemd import VERSION
+from advisor.facts.system.services import VERSION
 from advisor.host import Completed, Host
 from tests import beegfs_server
 from tests.articles.table import Case, fact, found, limited_cluster, limited_host, planned_of, reasoned, recommended

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from advisor.facts.iris import QLIST
-from advisor.facts.rare_subjects import IRIS_REGISTRY
+from advisor.facts.clusters.iris import QLIST
+from advisor.facts.unknown import IRIS_REGISTRY
 from advisor.host import Host
 from tests.limits.hosts import EBS
 from tests.whole_hosts import DISTRIBUTIONS, WholeHost

@@ -19,20 +19,16 @@ from advisor.host import Host
 from advisor.limits.cluster import cluster_of
 from advisor.limits.declared import Declared, parse_declared
 from advisor.limits.host_ceiling import with_host
-from advisor.limits.host_records import HostCeiling
-from advisor.limits.measured import parse_measured, with_measured
-from advisor.limits.paths import limits_of
-from advisor.limits.pci_and_network import read_pci_and_network
-from advisor.limits.purchase import with_purchases
-from advisor.limits.storage_use import read_front
+from advisor.limits.links import read_pci_and_network
+from advisor.limits.paths import limits_of, with_purchases
+from advisor.limits.records import HostCeiling
+from advisor.limits.storage_use import parse_measured, read_front, with_measured
 from advisor.limits.what_if import Scene, limits_of_scene, parse_changes, with_what_if
-from advisor.report.host_ceiling import add_ceiling
+from advisor.report.host_ceiling import add_ceiling, add_what_if
 from advisor.report.layout import Page
-from advisor.report.limits import limits_document
-from advisor.report.size import size_text
-from advisor.report.what_if import add_what_if
-from advisor.rules.ebs_purchase import unusable
-from advisor.rules.registry import judge
+from advisor.report.limits import limits_document, size_text
+from advisor.rules.judged import judge
+from advisor.rules.remote.ebs_purchase import unusable
 from advisor.sizing.records import parse_demand
 from advisor.sizing.search import SizeQuestion, parse_layouts
 from advisor.sizing.search import answer as size

@@ -11,16 +11,15 @@ from typing import Any
 
 import pytest
 
-from advisor.facts.beegfs_text import EntryInfo, parse_entry_info
+from advisor.facts.clusters.beegfs import EntryInfo, parse_entry_info
 from advisor.facts.host_facts import Facts
 from advisor.facts.settings import vendor_values
-from advisor.limits.figures import Figures
+from advisor.limits.figures import Figures, combined, usable_bytes
 from advisor.limits.paths import limits_of
-from advisor.limits.raid import combined, usable_bytes
 from advisor.profiles.profile import load
 from advisor.proof.workloads import WORKLOADS
-from advisor.rules.beegfs_sizes import DEFAULTS, MIB, connection_bytes, stripe_counts, worker_bytes, workers
-from advisor.rules.locality_score import locality
+from advisor.rules.clusters.beegfs_settings import DEFAULTS, MIB, connection_bytes, stripe_counts, worker_bytes, workers
+from advisor.rules.processors.locality_score import locality
 from tests.beegfs_server import server
 from tests.cases import read_cases
 

@@ -9,20 +9,20 @@ from typing import Any, Final
 
 import pytest
 
-from advisor.facts.sysctl_files import parse_sysctl_file
+from advisor.facts.settings.sysctl import parse_sysctl_file
 from advisor.host.steps import RunCommand
-from advisor.limits.ebs import EbsVolume, bucket_of, lasts_seconds
-from advisor.limits.instances import find_instance
+from advisor.limits.cloud_disks import EbsVolume, bucket_of, lasts_seconds
+from advisor.limits.machines import find_instance
 from advisor.planning.guards import LLT_PACKET_BYTES, LLT_SHARE
 from advisor.profiles.profile import load
 from advisor.proof.workloads import WORKLOADS
 from advisor.recommend.infoscale import PARTS
 from advisor.rules import sources
-from advisor.rules.buffers import LLT_WINDOW_BYTES, WHITE_PAPER_BYTES, below_profile
-from advisor.rules.infoscale import MIRRORED_IOPS_SHARE, MIRRORING_CPU_PERCENT, profile_of
-from advisor.rules.mtu import LLT_UDP_MTU, fragments
+from advisor.rules.clusters.infoscale import MIRRORED_IOPS_SHARE, MIRRORING_CPU_PERCENT, profile_of
+from advisor.rules.judged import judge
+from advisor.rules.network.buffers import LLT_WINDOW_BYTES, WHITE_PAPER_BYTES, below_profile
+from advisor.rules.network.mtu import LLT_UDP_MTU, fragments
 from advisor.rules.queries import largest_mtu
-from advisor.rules.registry import judge
 from advisor.tunables import parse_tunable
 from tests.cases import read_cases
 from tests.recommend.test_infoscale import FSS_TCP, NARROW, OPEN, of

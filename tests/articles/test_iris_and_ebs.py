@@ -10,23 +10,21 @@ from typing import Any
 
 import pytest
 
-from advisor.facts.cpf_text import parse_cpf
-from advisor.facts.iris import Iris
-from advisor.facts.iris_memory import globals_bytes, pages_for, wanted_pages
+from advisor.facts.clusters.iris import Iris, globals_bytes, pages_for, parse_cpf, wanted_pages
+from advisor.limits.cloud_disks import EbsVolume, carried
 from advisor.limits.declared import Declared, DeclaredVolume, Quota
-from advisor.limits.ebs import EbsVolume, carried
 from advisor.limits.figures import MIB
-from advisor.limits.instances import find_instance
+from advisor.limits.machines import find_instance
 from advisor.limits.paths import limits_of
 from advisor.limits.records import Limits, StoragePath
 from advisor.planning.guards import HUGE_PAGE_SHARE
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import load
 from advisor.proof.workloads import WORKLOADS as PATTERNS
-from advisor.rules.buffers import bandwidth_delay_bytes
-from advisor.rules.contradictions import named
-from advisor.rules.iris import ARTICLE_STRIPE_BYTES
-from advisor.rules.registry import judge
+from advisor.rules.clusters.iris import ARTICLE_STRIPE_BYTES
+from advisor.rules.judged import judge
+from advisor.rules.network.buffers import bandwidth_delay_bytes
+from advisor.rules.rule import named
 from advisor.rules.workload import WORKLOADS, parse_workload
 from tests.cases import read_cases
 from tests.limits.hosts import EBS, array, disk, facts, mounted

@@ -11,19 +11,19 @@ from typing import Final
 
 import pytest
 
-from advisor.facts.block import SECTOR_BYTES
+from advisor.facts.block.block import SECTOR_BYTES
 from advisor.limits.declared import Declared
 from advisor.limits.figures import MIB
-from advisor.limits.observed import Measurement, with_observed
+from advisor.limits.links import PciAndNetwork
+from advisor.limits.notes import Measurement, with_observed
 from advisor.limits.paths import limits_of
-from advisor.limits.pci_and_network import PciAndNetwork
 from advisor.limits.records import StoragePath
 from advisor.proof.workloads import get_workload
-from advisor.reach.icmp import echo_data, small_size
-from advisor.rules import controllers
-from advisor.rules.controllers import gain_percent
-from advisor.rules.iscsi import disk_test_bytes
-from advisor.rules.registry import judge
+from advisor.reach.echo import echo_data, small_size
+from advisor.rules.block import controllers
+from advisor.rules.block.controllers import gain_percent
+from advisor.rules.judged import judge
+from advisor.rules.remote.iscsi import disk_test_bytes
 from tests.cases import read_cases
 from tests.limits import hosts
 from tests.rules.build import array, facts

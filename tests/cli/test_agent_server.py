@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from advisor.cli.agent_readers import MAX_CALLS
+from advisor.cli.agent_server import MAX_CALLS
 from tests.schemas import judge
 from tests.waiting import until
 

@@ -22,7 +22,7 @@ from advisor.cli.agent_tools import TOOLS, ServedHost, call_tool
 from advisor.errors import AdvisorError, RefusedError
 from advisor.host import live_host
 from advisor.operations import approvals as api
-from advisor.report.untrusted import (
+from advisor.report.format import (
     COMMAND_KEYS,
     MAX_COMMAND,
     MAX_STRING,

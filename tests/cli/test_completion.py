@@ -18,19 +18,19 @@ from pathlib import Path
 import pytest
 
 from advisor.cli.complete import (
+    SCRIPTS,
     accepted_days,
     declarable_workloads,
     export_forms,
     measured_workloads,
     recommendable_workloads,
 )
-from advisor.cli.completion import SCRIPTS
 from advisor.errors import UsageError
 from advisor.exporters import FORMATS
 from advisor.operations.muting import current_day, parse_until, suggest_days
 from advisor.proof.workloads import expand_workloads
-from advisor.recommend.declared import declared
-from advisor.rules.finding import SEVERITIES
+from advisor.recommend.records import declared
+from advisor.rules.rule import SEVERITIES
 from advisor.rules.workload import parse_workload
 from advisor.transaction.journal import Applied, Store
 from tests.report.test_change import change, plan

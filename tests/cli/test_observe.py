@@ -10,8 +10,7 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.operations.files import check_output
-from advisor.proof.pattern import JobSection
-from advisor.proof.workload_file import WorkloadFile, encode_workload
+from advisor.proof.pattern import JobSection, WorkloadFile, encode_workload
 from tests.cli.inside import call_inside
 
 LOAD = WorkloadFile(title="Twin of all on sda", sections=(JobSection("twin", "randread", 8192, depth=4),))

@@ -17,9 +17,9 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.operations import scan
+from advisor.operations.files import keep_scan
 from advisor.operations.muting import parse_until
-from advisor.operations.since import keep_scan
-from advisor.rules.numbering import number_findings
+from advisor.rules.judged import number_findings
 from advisor.snapshot.archive import open_snapshot
 from tests.cli.inside import call_inside
 from tests.schemas import judge

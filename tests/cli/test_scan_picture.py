@@ -12,10 +12,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from advisor.cli.scan_picture import check_files
+from advisor.cli.pages import check_files
 from advisor.errors import UsageError
-from advisor.facts.services import show_command
-from advisor.facts.storage_services import LIST_RUNNING, parse_running, read_storage_services
+from advisor.facts.system.services import LIST_RUNNING, parse_running, read_storage_services, show_command
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, RecordedCommands
 from advisor.planner import read_for_scan_and_plans

@@ -20,7 +20,7 @@ import jsonschema
 import pytest
 
 from advisor.cli.complete import schema_names
-from advisor.operations.schemas import list_schemas, read_schema
+from advisor.operations.library import list_schemas, read_schema
 from advisor.proof.archive import save_result
 from advisor.report.json import scan_document
 from tests.captured import HWLOC_HOSTS, PEPC_HOSTS, tree

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.operations.schemas import list_schemas, read_schema
-from advisor.report.schemas.build import short_name
+from advisor.operations.library import list_schemas, read_schema
+from advisor.report.schemas import short_name
 from tests.profiles.test_file_schema import SHIPPED, VALID
 
 ROOT = Path(__file__).parents[2]

@@ -18,11 +18,10 @@ import pytest
 
 from advisor.diagnosis.diagnose import ResourceUse, measure_uses
 from advisor.diagnosis.observation import read_context
-from advisor.observe.recording import encode_span
+from advisor.observe.sample import encode_span
 from advisor.planner import read_for_scan_and_plans
-from advisor.report.watch import WatchScreen, saved_note
-from advisor.snapshot.archive import capture_host
-from advisor.snapshot.spans import SPAN
+from advisor.report.why import WatchScreen, saved_note
+from advisor.snapshot.archive import SPAN, capture_host
 from tests.cli.inside import call_inside
 from tests.diagnosis.cases import CASES
 from tests.diagnosis.moments import Disk, Machine, diagnose_machine, host_at, span_of

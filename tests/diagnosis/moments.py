@@ -12,17 +12,15 @@ from dataclasses import dataclass, field
 
 from advisor.diagnosis.diagnose import Diagnosis, diagnose
 from advisor.diagnosis.observation import read_context
-from advisor.facts.space import DF
+from advisor.facts.block.mounts import DF
 from advisor.host import Completed, Host, MemoryFiles, RecordedCommands
 from advisor.host.ethtool import Answer
-from advisor.observe.drives import parse_smart_log
+from advisor.observe.disks import parse_ebs_log, parse_smart_log
 from advisor.observe.hardware import parse_kills, parse_log_errors
 from advisor.observe.network import ALL_SOCKETS, ASKED, CONNECTIONS
 from advisor.observe.processes import KERNEL_THREAD
-from advisor.observe.sample import Reading, Sample
-from advisor.observe.series import take_sample
-from advisor.observe.span import CounterSpan
-from advisor.observe.volumes import parse_ebs_log
+from advisor.observe.rates import take_sample
+from advisor.observe.sample import CounterSpan, Reading, Sample
 
 HZ = 100
 
@@ -213,11 +211,11 @@ class Machine:
     extra: Mapping[str, str] = field(default_factory=dict)
     processes: tuple[Process, ...] = (Process(),)
     ebs: Mapping[str, float] = field(default_factory=dict)
-    """Shares of the time by the names of `advisor.observe.volumes`, of the volume nvme1n1."""
+    """Shares of the time by the names of `advisor.observe.disks`, of the volume nvme1n1."""
     allowances: Mapping[str, float] = field(default_factory=dict)
     clock: str = "synchronised"
     smart: Mapping[str, float] = field(default_factory=dict)
-    """Log page 0x02 of nvme0: counters a second as `advisor.observe.drives` names them, ``warning`` its bits."""
+    """Log page 0x02 of nvme0: counters a second as `advisor.observe.disks` names them, ``warning`` its bits."""
     kills: tuple[tuple[str, str], ...] = ()
     """Processes that the kernel kills during the span, with the control group of each."""
     filesystems: tuple[FileSystem, ...] = (FileSystem(),)

@@ -10,9 +10,9 @@ import pytest
 from advisor.diagnosis.diagnose import diagnose, list_causes
 from advisor.diagnosis.observation import read_context
 from advisor.observe.processes import HIDDEN_STORAGE
-from advisor.observe.span import CounterSpan
+from advisor.observe.sample import CounterSpan
 from advisor.report.host_metrics import why_metrics
-from advisor.report.metrics import render_metrics
+from advisor.report.monitoring import render_metrics
 from advisor.report.why import asker_text, nothing_text
 from tests.diagnosis.cases import CASES, WELL, Case
 from tests.diagnosis.healthy import healthy_history

@@ -12,8 +12,8 @@ from advisor.diagnosis.diagnose import Diagnosis, diagnose
 from advisor.diagnosis.observation import read_context
 from advisor.host import Host, MemoryFiles, Missing, RecordedCommands
 from advisor.observe.network import CONNECTIONS
-from advisor.observe.series import take_sample
-from advisor.observe.span import CounterSpan
+from advisor.observe.rates import take_sample
+from advisor.observe.sample import CounterSpan
 from tests.cases import read_cases
 from tests.diagnosis.cases import CASES, WELL, Case
 from tests.diagnosis.moments import Machine, diagnose_machine, files_at, host_at

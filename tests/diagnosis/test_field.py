@@ -10,8 +10,8 @@ from advisor.diagnosis.diagnose import Diagnosis, diagnose
 from advisor.diagnosis.observation import read_context
 from advisor.host import Completed, Host, MemoryFiles, RecordedCommands
 from advisor.host.ethtool import Answer
-from advisor.observe.series import take_sample
-from advisor.observe.span import CounterSpan
+from advisor.observe.rates import take_sample
+from advisor.observe.sample import CounterSpan
 from tests.diagnosis.field import LOOK_ALIKES, MET
 from tests.diagnosis.hidden import Moments
 from tests.diagnosis.moments import Disk, FileSystem, Group, Link, Machine, Process, diagnose_machine, files_at

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from advisor.facts.accelerators import Accelerator, kind_of_function
 from advisor.facts.host_facts import scan
+from advisor.facts.processors.pci import Accelerator, kind_of_function
 from advisor.host import tree_host
 from advisor.report.picture.content import host_picture
-from advisor.report.picture.page import picture_page
-from advisor.report.picture.text import picture_text
+from advisor.report.picture.page import picture_page, picture_text
 from tests.captured import host
 from tests.cases import read_cases
 from tests.rules import build

@@ -6,28 +6,33 @@ from collections.abc import Mapping
 
 import pytest
 
-from advisor.facts.disks import read_disks
-from advisor.facts.encrypted import EncryptedDevice, list_crypt_options, read_encrypted
-from advisor.facts.ethtool_text import best_advertised_mbps, parse_ethtool_settings
-from advisor.facts.fibre_channel import FcPort, RemotePort, parse_fc_speeds, read_fibre_channel
-from advisor.facts.filesystems import read_filesystems
-from advisor.facts.firmware_settings import (
+from advisor.facts.block.disks import read_disks
+from advisor.facts.block.dm import EncryptedDevice, list_crypt_options, read_encrypted
+from advisor.facts.block.drive_health import (
     LbaFormat,
     parse_identify_namespace,
     parse_write_ordering,
     with_formats,
     with_write_ordering,
 )
-from advisor.facts.ip_json import parse_ip_links
-from advisor.facts.memory_modules import DMIDECODE, MemoryModule, parse_dmidecode, read_memory_modules
-from advisor.facts.network_storage import read_network_storage
-from advisor.facts.software import CEPH_CONFIG, OsdCapacity, StorageSoftware, parse_osd_capacities, read_software
-from advisor.facts.space import DF
+from advisor.facts.block.filesystems import read_filesystems
+from advisor.facts.block.mounts import DF
+from advisor.facts.block.stacked import ZPOOL, ZfsPool, read_zfs_pools
+from advisor.facts.network.ethtool_text import best_advertised_mbps, parse_ethtool_settings
+from advisor.facts.network.ip_text import parse_ip_links
+from advisor.facts.remote.network_storage import (
+    FcPort,
+    RemotePort,
+    parse_fc_speeds,
+    read_fibre_channel,
+    read_network_storage,
+)
+from advisor.facts.system.memory import DMIDECODE, MemoryModule, parse_dmidecode, read_memory_modules
+from advisor.facts.system.roles import CEPH_CONFIG, OsdCapacity, StorageSoftware, parse_osd_capacities, read_software
 from advisor.facts.unknown import Unknowns
-from advisor.facts.zfs import ZPOOL, ZfsPool, read_zfs_pools
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
 from advisor.host.ethtool import best_mode_mbps
-from advisor.host.nvme_log import pack_identify
+from advisor.host.trace_instance import pack_identify
 from tests.cases import read_cases
 from tests.rules.build import disk, link
 

@@ -7,13 +7,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from advisor.facts.beegfs import Beegfs, entry_command, new_entry_command
-from advisor.facts.beegfs_text import EntryInfo, parse_beegfs_conf, parse_entry_info, parse_interfaces_file, size_bytes
+from advisor.facts.clusters.beegfs import (
+    Beegfs,
+    EntryInfo,
+    entry_command,
+    new_entry_command,
+    parse_beegfs_conf,
+    parse_entry_info,
+    parse_interfaces_file,
+    size_bytes,
+)
 from advisor.facts.host_facts import Facts, scan
-from advisor.facts.services import show_command
-from advisor.facts.subnets import RULES, SharedSubnet, SubnetLink, parse_source_rules
+from advisor.facts.network.link_stack import RULES, SharedSubnet, SubnetLink, parse_source_rules
+from advisor.facts.system.services import show_command
 from advisor.host import Host
-from advisor.rules.registry import judge
+from advisor.rules.judged import judge
 from advisor.snapshot.archive import capture_host, open_snapshot, save_snapshot
 from tests import beegfs_client, beegfs_server
 from tests.beegfs_server import CPUS, server, tree

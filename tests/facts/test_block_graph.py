@@ -7,19 +7,16 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from advisor.facts.array import Array
-from advisor.facts.block_graph import BlockGraph, BlockNode
-from advisor.facts.dm import STATUS, TABLE
+from advisor.facts.block.block import Array
+from advisor.facts.block.block_graph import BlockGraph, BlockNode
+from advisor.facts.block.dm import STATUS, TABLE
+from advisor.facts.block.stacked import ZPOOL, ZPOOL_STATUS, parse_drbd_status, parse_proc_drbd, parse_zpool_status
 from advisor.facts.host_facts import Facts, scan
-from advisor.facts.rare_subjects import BTRFS
-from advisor.facts.stacked import parse_drbd_status, parse_proc_drbd
-from advisor.facts.zfs import ZPOOL, ZPOOL_STATUS, parse_zpool_status
+from advisor.facts.unknown import BTRFS
 from advisor.host import Missing
-from advisor.limits.figures import Figures
+from advisor.limits.figures import Figures, combine
 from advisor.limits.host_ceiling import loads_of
-from advisor.limits.raid import combine
-from advisor.planning.observations import ObservedTarget
-from advisor.planning.order import layer_rank
+from advisor.planning.observations import ObservedTarget, layer_rank
 from tests.facts.storage import Tree
 from tests.limits.hosts import array, disk, facts
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.facts.container import INITIAL, Container, read_container
-from advisor.facts.identity import read_identity
+from advisor.facts.system.identity import INITIAL, Container, read_container, read_identity
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, NoCommands
 from tests.cases import read_cases

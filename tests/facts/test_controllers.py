@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from advisor.facts.arcconf import parse_arcconf, parse_arcconf_numbers
-from advisor.facts.controller import (
+from advisor.facts.block.controller import (
     Controller,
     data_disks,
     device_name,
@@ -19,7 +18,7 @@ from advisor.facts.controller import (
     media_of,
     size_bytes,
 )
-from advisor.facts.controllers import (
+from advisor.facts.block.controllers import (
     ARCCONF,
     ARCCONF_LIST,
     SHOW,
@@ -29,10 +28,10 @@ from advisor.facts.controllers import (
     controller_arrays,
     read_controllers,
 )
+from advisor.facts.block.smart_raid import parse_arcconf, parse_arcconf_numbers, parse_ssacli
+from advisor.facts.block.storcli import parse_storcli, parse_storcli_drives, parse_storcli_volumes, with_details
+from advisor.facts.block.three_ware import parse_tw_cli_controllers, parse_tw_cli_drives, parse_tw_cli_units
 from advisor.facts.host_facts import scan
-from advisor.facts.ssacli import parse_ssacli
-from advisor.facts.storcli import parse_storcli, parse_storcli_drives, parse_storcli_volumes, with_details
-from advisor.facts.tw_cli import parse_tw_cli_controllers, parse_tw_cli_drives, parse_tw_cli_units
 from advisor.facts.unknown import Unknown, Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
 from advisor.limits.paths import limits_of

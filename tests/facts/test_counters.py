@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.facts.counters import Counters, parse_neighbour_stat, parse_paired, parse_softnet, read_counters
+from advisor.facts.system.memory import Counters, parse_neighbour_stat, parse_paired, parse_softnet, read_counters
 from advisor.facts.unknown import Unknowns
 from advisor.host import tree_host
 from tests.cases import read_cases

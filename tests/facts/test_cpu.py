@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.facts.allowed import parse_allowed, read_allowed
-from advisor.facts.cpu import Cpu, online_cpus, read_cpu
-from advisor.facts.cpuinfo import Processor, parse_cpuinfo, parse_flags, parse_model
-from advisor.facts.cpulist import format_list
+from advisor.facts.processors.cpu import Cpu, online_cpus, read_cpu
+from advisor.facts.processors.cpulist import format_list, parse_allowed, read_allowed
+from advisor.facts.processors.power import Processor, parse_cpuinfo, parse_flags, parse_model
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, Missing, NoCommands, tree_host
 from tests.cases import read_cases

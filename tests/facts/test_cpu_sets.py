@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from advisor.facts.cpu_sets import CpuSets, read_cpu_sets
-from advisor.facts.cpulist import format_list
-from advisor.facts.numa import Node, Numa, near_cpus
+from advisor.facts.processors.cpu import CpuSets, read_cpu_sets
+from advisor.facts.processors.cpulist import format_list
+from advisor.facts.processors.numa import Node, Numa, near_cpus
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, NoCommands
 from tests.cases import read_cases

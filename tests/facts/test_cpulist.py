@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.cpulist import MAX_ID, fold_list, format_list, parse_list, parse_mask, read_ids, read_list
+from advisor.facts.processors.cpulist import MAX_ID, fold_list, format_list, parse_list, parse_mask, read_ids, read_list
 from advisor.host import Missing, tree_host
 from tests.cases import read_cases
 from tests.trees import make_tree

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.block import natural, partitions_of, whole_of
-from advisor.facts.disks import Disk, kind_of, parse_scheduler, parse_vpd_serial, read_disks, transport_of
+from advisor.facts.block.block import natural, partitions_of, whole_of
+from advisor.facts.block.disks import Disk, kind_of, parse_scheduler, parse_vpd_serial, read_disks, transport_of
 from advisor.facts.unknown import Unknown, Unknowns
 from advisor.host import Host, MemoryFiles, Missing, NoCommands, live_host, tree_host
 from tests import captured

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.array import Array
-from advisor.facts.arrays import read_arrays
-from advisor.facts.disks import read_disks
-from advisor.facts.dm import STATUS, TABLE, read_dm, role_of
-from advisor.facts.dm_text import (
+from advisor.facts.block.arrays import read_arrays
+from advisor.facts.block.block import Array
+from advisor.facts.block.disks import read_disks
+from advisor.facts.block.dm import STATUS, TABLE, read_dm, role_of
+from advisor.facts.block.dm_text import (
     ArrayShape,
     RaidStatus,
     VolumeName,
@@ -21,7 +21,7 @@ from advisor.facts.dm_text import (
     raid_status,
     shape_of,
 )
-from advisor.facts.storage import MAX_DEPTH, Stack
+from advisor.facts.block.stacked import MAX_DEPTH, Stack
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Missing
 from tests import captured
@@ -293,7 +293,7 @@ def test_a_volume_with_a_hole_has_failed() -> None:
 
 
 def test_a_captured_lvs_alone() -> None:
-    from advisor.facts.lvm_text import LVS
+    from advisor.facts.block.lvm_text import LVS
     from tests.facts.test_lvm_text import JSON
 
     tree = drives()

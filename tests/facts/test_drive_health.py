@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from advisor.facts.disks import Disk, read_disks
-from advisor.facts.drive_health import SMARTCTL, with_health
+from advisor.facts.block.disks import Disk, read_disks
+from advisor.facts.block.drive_health import SMARTCTL, with_health
+from advisor.facts.block.smart import DriveHealth, parse_smartctl
 from advisor.facts.host_facts import scan
-from advisor.facts.smartctl import DriveHealth, parse_smartctl
 from advisor.facts.unknown import Unknown, Unknowns
 from advisor.host import DirectoryFiles, Host, LiveCommands, Missing
-from advisor.rules.registry import judge
+from advisor.rules.judged import judge
 from advisor.snapshot.archive import capture_host, open_archive
 from tests import smart_documents as smart
 from tests.cases import read_cases

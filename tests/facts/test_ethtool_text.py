@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts import ethtool_text
-from advisor.facts.ethtool_text import (
+from advisor.facts.network import ethtool_text
+from advisor.facts.network.ethtool_text import (
     kernel_feature_names,
     parse_ethtool_channels,
     parse_ethtool_coalesce,

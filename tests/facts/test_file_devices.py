@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.facts.disks import read_disks
-from advisor.facts.file_devices import FileDevices, file_devices_of_loops
-from advisor.facts.mounts import parse_mountinfo
+from advisor.facts.block.disks import read_disks
+from advisor.facts.block.mounts import FileDevices, file_devices_of_loops, parse_mountinfo
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, NoCommands
 from tests.cases import read_cases

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.facts.block import node_path
-from advisor.facts.filesystems import (
+from advisor.facts.block.block import node_path
+from advisor.facts.block.filesystems import (
     MAX_SUPERBLOCKS,
     FileSystem,
     Geometry,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.facts.frequency import ClockGroup, Frequency, read_frequency
+from advisor.facts.processors.power import ClockGroup, Frequency, read_frequency
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, NoCommands
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.facts.counters import parse_file_handles
 from advisor.facts.host_facts import scan
+from advisor.facts.system.memory import parse_file_handles
 from advisor.host import tree_host
 from tests.cases import read_cases
 from tests.trees import make_tree

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.facts.identity import Cloud, Identity, read_identity
+from advisor.facts.system.identity import Cloud, Identity, read_identity
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, NoCommands, RecordedCommands
 from tests.cases import read_cases

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.host_facts import scan
-from advisor.facts.identity import Cloud
-from advisor.facts.infoscale import DISK_LIST, GABTAB, LLTHOSTS, InfoScale, read_infoscale
-from advisor.facts.infoscale_configuration import TITLES, InfoScaleSigns, recognised
-from advisor.facts.infoscale_text import (
+from advisor.facts.clusters.infoscale import (
+    DISK_LIST,
+    GABTAB,
+    LLTHOSTS,
+    TITLES,
+    InfoScale,
+    InfoScaleSigns,
     LltHost,
     VcsResource,
     VxDisk,
@@ -22,11 +24,14 @@ from advisor.facts.infoscale_text import (
     parse_llthosts,
     parse_main_cf,
     parse_vxdisk_list,
+    read_infoscale,
+    recognised,
 )
-from advisor.facts.llt import read_llt
-from advisor.facts.rare_subjects import LLTTAB, MAIN_CF
+from advisor.facts.clusters.llt import read_llt
+from advisor.facts.host_facts import scan
 from advisor.facts.redaction import without_secrets
-from advisor.facts.unknown import Unknowns
+from advisor.facts.system.identity import Cloud
+from advisor.facts.unknown import LLTTAB, MAIN_CF, Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
 from advisor.snapshot.archive import capture_host, open_snapshot
 from tests.cases import read_cases

@@ -9,9 +9,8 @@ from functools import cache
 
 import pytest
 
-from advisor.facts.ip_json import parse_ip_links
-from advisor.facts.ip_text import parse_ip_text
-from advisor.facts.link_tables import (
+from advisor.facts.network.ip_text import parse_ip_links, parse_ip_text
+from advisor.facts.network.link_tables import (
     parse_bonding,
     parse_default_routes,
     parse_default_routes6,

@@ -9,16 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.array import Array
-from advisor.facts.cpf_text import Cpf, only_known, parse_cpf
-from advisor.facts.disks import Disk
-from advisor.facts.filesystems import FileSystem
+from advisor.facts.block.block import Array
+from advisor.facts.block.disks import Disk
+from advisor.facts.block.filesystems import FileSystem
+from advisor.facts.clusters.iris import (
+    QLIST,
+    Cpf,
+    Iris,
+    Listed,
+    globals_bytes,
+    only_known,
+    pages_for,
+    parse_cpf,
+    parse_qlist,
+    read_iris,
+    refuses_large_pages,
+    shared_bytes,
+    wanted_pages,
+)
 from advisor.facts.host_facts import scan
-from advisor.facts.iris import QLIST, Iris, Listed, parse_qlist, read_iris
-from advisor.facts.iris_memory import globals_bytes, pages_for, refuses_large_pages, shared_bytes, wanted_pages
-from advisor.facts.rare_subjects import IRIS_REGISTRY
 from advisor.facts.redaction import without_secrets
-from advisor.facts.unknown import Unknowns
+from advisor.facts.unknown import IRIS_REGISTRY, Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
 from advisor.snapshot.archive import capture_host, open_snapshot
 from tests.cases import read_cases

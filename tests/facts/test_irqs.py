@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.facts.irqs import Irq, is_managed, parse_interrupts, read_irqs
+from advisor.facts.processors.pci import Irq, is_managed, parse_interrupts, read_irqs
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, Missing, NoCommands, tree_host
 from tests import captured

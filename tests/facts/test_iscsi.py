@@ -7,16 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from advisor.facts.array import Array
-from advisor.facts.disks import read_disks
+from advisor.facts.block.block import Array
+from advisor.facts.block.disks import read_disks
 from advisor.facts.host_facts import scan
-from advisor.facts.iscsi import Iscsi, link_at, link_towards, parse_iscsi_settings, read_iscsi
-from advisor.facts.iscsi_target import parse_iet, parse_portal
-from advisor.facts.links import Link
+from advisor.facts.network.links import Link
 from advisor.facts.redaction import without_secrets
+from advisor.facts.remote.iscsi import (
+    Iscsi,
+    link_at,
+    link_towards,
+    parse_iet,
+    parse_iscsi_settings,
+    parse_portal,
+    read_iscsi,
+)
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, RecordedCommands
-from advisor.limits.pci_and_network import read_pci_and_network
+from advisor.limits.links import read_pci_and_network
 from advisor.snapshot.archive import capture_host, open_snapshot
 from tests.cases import read_cases
 from tests.facts.iscsi import CONF, RECORD, SECRET, TARGET, IscsiTree

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.ifupdown import read_stanzas
-from advisor.facts.interfaces_text import parse_interfaces
-from advisor.facts.link_owner import LinkOwner, read_link_owner
-from advisor.facts.networkd import NetworkMtu, read_network_mtu
+from advisor.facts.network.link_files import parse_interfaces, read_stanzas
+from advisor.facts.network.link_managers import LinkOwner, NetworkMtu, read_link_owner, read_network_mtu
 from advisor.host import Host, MemoryFiles, Missing, NoCommands
 from advisor.snapshot.archive import capture_host, open_snapshot
 from tests.cases import read_cases

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from advisor.facts.infiniband import CLASS, parse_rate_mbps, read_ports
-from advisor.facts.link_sources import IP_JSON, IP_TEXT
-from advisor.facts.links import Channels, Link, Rings, read_links
+from advisor.facts.network.link_sources import IP_JSON, IP_TEXT
+from advisor.facts.network.links import CLASS, Channels, Link, Rings, parse_rate_mbps, read_links, read_ports
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
 from advisor.host.ethtool import UNSUPPORTED, Answer

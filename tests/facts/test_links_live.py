@@ -27,7 +27,7 @@ READER = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import msgspec
-from advisor.facts.links import read_links
+from advisor.facts.network.links import read_links
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, LiveCommands, live_host
 host = live_host()
@@ -157,7 +157,7 @@ def test_without_ip_addresses_are_those_of_ip_or_noted() -> None:
 
 
 def test_drivers_answer_as_ethtool_prints() -> None:
-    from advisor.facts.ethtool_text import kernel_feature_names, parse_ethtool_channels, parse_ethtool_features
+    from advisor.facts.network.ethtool_text import kernel_feature_names, parse_ethtool_channels, parse_ethtool_features
 
     script = f"{BUILD}\n{sys.executable} -c '{READER}' {ROOT} 'with ip'\nprintf '\\034'\nethtool -k va\n"
     ours, features, channels = in_namespace(f"{script}\nprintf '\\034'\nethtool -l va").split(b"\x1c")

@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from advisor.facts.links import Link
-from advisor.facts.llt import LltLink, Llttab, find_carrier, parse_llttab, read_llt
-from advisor.facts.lltstat import LltNode, LltNodeLink, parse_lltstat_nodes
+from advisor.facts.clusters.llt import (
+    LltLink,
+    LltNode,
+    LltNodeLink,
+    Llttab,
+    find_carrier,
+    parse_lltstat_nodes,
+    parse_llttab,
+    read_llt,
+)
+from advisor.facts.network.links import Link
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
 from tests.cases import read_cases

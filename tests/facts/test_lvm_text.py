@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.facts.lvm_text import LogicalVolume, is_hidden, parse_lvs, parse_pvs, parse_size
+from advisor.facts.block.lvm_text import LogicalVolume, is_hidden, parse_lvs, parse_pvs, parse_size
 from tests.facts.test_mdstat import command_texts
 
 STRIPED = (

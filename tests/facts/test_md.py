@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from advisor.facts.array import Array
-from advisor.facts.arrays import read_arrays
-from advisor.facts.disks import read_disks
-from advisor.facts.md import Device, Md, data_disks, losses, state_of
-from advisor.facts.md_sources import from_mdadm, from_mdstat, from_sysfs
-from advisor.facts.mdstat import parse_mdadm_detail, parse_mdstat
+from advisor.facts.block.arrays import read_arrays
+from advisor.facts.block.block import Array
+from advisor.facts.block.disks import read_disks
+from advisor.facts.block.md import Device, Md, data_disks, losses, parse_mdadm_detail, parse_mdstat, state_of
+from advisor.facts.block.md_sources import from_mdadm, from_mdstat, from_sysfs
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, NoCommands
 from tests import captured

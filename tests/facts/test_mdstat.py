@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from advisor.facts.mdstat import DetailDevice, MdstatArray, parse_mdadm_detail, parse_mdstat
+from advisor.facts.block.md import DetailDevice, MdstatArray, parse_mdadm_detail, parse_mdstat
 from tests import captured
 from tests.cases import read_cases
 from tests.each import for_each

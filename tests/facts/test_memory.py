@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.facts.memory import HugePagePool, Memory, Sockets, parse_page_bytes, read_memory
+from advisor.facts.system.memory import HugePagePool, Memory, Sockets, parse_page_bytes, read_memory
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, NoCommands, tree_host
 from tests import captured

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.facts.block import BlockNames
-from advisor.facts.mounts import Mount, mountpoints, parse_mountinfo, parse_mounts, read_mounted, read_mounts
+from advisor.facts.block.block import BlockNames
+from advisor.facts.block.mounts import Mount, mountpoints, parse_mountinfo, parse_mounts, read_mounted, read_mounts
 from advisor.host import Host, MemoryFiles, Missing, NoCommands
 from tests.cases import read_cases
 from tests.facts.storage import Tree

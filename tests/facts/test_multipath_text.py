@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.facts.arrays import read_arrays
-from advisor.facts.multipath_text import MultipathMap, count_unread, parse_multipath
+from advisor.facts.block.arrays import read_arrays
+from advisor.facts.block.lvm_text import MultipathMap, count_unread, parse_multipath
 from advisor.facts.unknown import Unknowns
 from tests import captured
 from tests.cases import read_cases

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.facts.host_facts import scan
-from advisor.facts.network_storage import NetworkStorage
+from advisor.facts.remote.network_storage import NetworkStorage
 from tests.articles.openfiler import NEW_KERNEL, Machine
 from tests.cases import read_cases
 

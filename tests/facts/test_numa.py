@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.facts.numa import Numa, read_numa
+from advisor.facts.processors.numa import Numa, read_numa
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, NoCommands, tree_host
 from tests.cases import read_cases

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from advisor.facts.owners import read_owners
+from advisor.facts.network.link_claim import read_owners
 from advisor.host import Host, MemoryFiles, NoCommands
 from tests.cases import read_cases
 

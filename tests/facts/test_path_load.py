@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.facts.array import PathGroup
-from advisor.facts.dm_text import multipath_groups
+from advisor.facts.block.block import PathGroup, over_interval
+from advisor.facts.block.dm_text import multipath_groups
 from advisor.facts.host_facts import scan
-from advisor.facts.path_load import over_interval
 from advisor.host import Host
 from tests.articles.openfiler import Machine, initiator
 from tests.trees import host_of, make_tree

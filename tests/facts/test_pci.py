@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.facts.pci import (
+from advisor.facts.processors.pci import (
     PcieLink,
     PciPlace,
     PlaceReader,

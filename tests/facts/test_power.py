@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.facts.host_facts import scan
-from advisor.facts.power import IdleState, Power, Throttling, parse_uptime, read_power
+from advisor.facts.processors.power import IdleState, Power, Throttling, parse_uptime, read_power
 from advisor.host import tree_host
 from advisor.planner import plan_profiles
 from tests.cases import read_cases

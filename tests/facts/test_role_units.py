@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.facts.roles import ROLES
+from advisor.facts.system.roles import ROLES
 from tests.cases import read_cases
 from tests.serving_hosts import UNITS
 

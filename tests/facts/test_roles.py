@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from advisor.facts.host_facts import scan
-from advisor.facts.network_storage import NetworkStorage
-from advisor.facts.roles import MAX_SIGNS, ROLES, read_roles
+from advisor.facts.remote.network_storage import NetworkStorage
+from advisor.facts.system.roles import MAX_SIGNS, ROLES, read_roles
 from advisor.host import Host, MemoryFiles
 from advisor.host.commands import NoCommands
 from advisor.profiles.profile import load
-from advisor.rules.registry import judge
+from advisor.rules.judged import judge
 from advisor.rules.roles import ROLE_NAMES
 from tests.serving_hosts import UNITS, serving_host
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.facts.services import Service, read_services, show_command
+from advisor.facts.system.services import Service, read_services, show_command
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands
 from tests.cases import read_cases

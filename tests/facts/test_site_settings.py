@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.facts.site_settings import parse_multipath
+from advisor.facts.settings.site_settings import parse_multipath
 
 
 def test_sections_without_end_keep_a_bounded_place() -> None:

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from advisor.facts.smartctl import DriveHealth, parse_smartctl
-from advisor.facts.smartctl_text import smartctl_as_json
+from advisor.facts.block.smart import DriveHealth, parse_smartctl, smartctl_as_json
 
 ATA = """\
 User Capacity:    4,000,787,030,016 bytes [4.00 TB]

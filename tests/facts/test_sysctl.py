@@ -12,9 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.facts.settings.sysctl import (
+    KEYS,
+    SysctlOrigin,
+    SysctlSource,
+    dotted_key,
+    key_path,
+    list_files,
+    origins,
+    parse_sysctl_file,
+    read_sysctl,
+    read_sysctl_sources,
+)
 from advisor.facts.settings.value import refusal
-from advisor.facts.sysctl import KEYS, SysctlOrigin, origins, read_sysctl, read_sysctl_sources
-from advisor.facts.sysctl_files import SysctlSource, dotted_key, key_path, list_files, parse_sysctl_file
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, MemoryFiles, NoCommands
 from tests.captured import captured_file
@@ -265,7 +275,7 @@ def directories(tmp_path: Path) -> str:
 OURS = f"""{sys.executable} -c '
 import sys
 sys.path.insert(0, "{ROOT}")
-from advisor.facts.sysctl_files import list_files
+from advisor.facts.settings.sysctl import list_files
 from advisor.host import live_host
 print(*(path for path, _ in list_files(live_host())), sep="\\n")'
 """

@@ -9,13 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from advisor.facts.cpu import Cpu, read_cpu
-from advisor.facts.cpulist import parse_list
-from advisor.facts.identity import Identity, read_identity
-from advisor.facts.irqs import Irq, read_irqs
-from advisor.facts.memory import Memory, read_memory
-from advisor.facts.numa import Numa, read_numa
-from advisor.facts.pci import read_place
+from advisor.facts.processors.cpu import Cpu, read_cpu
+from advisor.facts.processors.cpulist import parse_list
+from advisor.facts.processors.numa import Numa, read_numa
+from advisor.facts.processors.pci import Irq, read_irqs, read_place
+from advisor.facts.system.identity import Identity, read_identity
+from advisor.facts.system.memory import Memory, read_memory
 from advisor.facts.unknown import Unknowns
 from tests import captured
 
@@ -148,7 +147,7 @@ def our_answers(name: str) -> dict[str, Any]:
 
 
 def format_ids(nodes: tuple[Any, ...]) -> str:
-    from advisor.facts.cpulist import format_list
+    from advisor.facts.processors.cpulist import format_list
 
     return format_list(node.id for node in nodes)
 

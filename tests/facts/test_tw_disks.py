@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.facts.array import Array
+from advisor.facts.block.block import Array
+from advisor.facts.block.three_ware import parse_tw_cli_controllers, parse_tw_cli_serial, parse_tw_cli_units
 from advisor.facts.host_facts import Facts, scan
-from advisor.facts.tw_cli import parse_tw_cli_controllers, parse_tw_cli_serial, parse_tw_cli_units
 from advisor.limits.paths import limits_of
-from advisor.rules.registry import judge
+from advisor.rules.judged import judge
 from advisor.rules.workload import parse_workload
 from tests.cases import read_cases
 from tests.facts.storage import Tree

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from advisor.facts.array import Array, ArrayPart
+from advisor.facts.block.block import Array, ArrayPart
+from advisor.facts.block.vxvm import VXPRINT, volume_of
+from advisor.facts.block.vxvm_text import parse_access, parse_paths, parse_vxprint
 from advisor.facts.host_facts import Facts, scan
-from advisor.facts.vxvm import VXPRINT, volume_of
-from advisor.facts.vxvm_text import parse_access, parse_paths, parse_vxprint
 from advisor.host import Completed, Missing
 from advisor.limits.declared import Declared, DeclaredVolume
 from advisor.limits.paths import limits_of
 from advisor.limits.records import StoragePath
-from advisor.rules.registry import judge
+from advisor.rules.judged import judge
 from advisor.snapshot.archive import capture_host, open_snapshot
 from tests import vxvm
 from tests.facts.storage import Tree

@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from advisor.facts.controller import CacheProtection, Controller, ControllerVolume
-from advisor.facts.cpu import Cpu
-from advisor.facts.frequency import ClockGroup, Frequency
+from advisor.facts.block.controller import CacheProtection, Controller, ControllerVolume
+from advisor.facts.clusters.infoscale import InfoScale, InfoScaleSigns, LltHost
+from advisor.facts.clusters.llt import LltNode
 from advisor.facts.host_facts import Facts, scan
-from advisor.facts.infoscale import InfoScale
-from advisor.facts.infoscale_configuration import InfoScaleSigns
-from advisor.facts.infoscale_text import LltHost
-from advisor.facts.iscsi import Iscsi, IscsiSession
-from advisor.facts.lltstat import LltNode
+from advisor.facts.processors.cpu import Cpu
+from advisor.facts.processors.power import ClockGroup, Frequency
+from advisor.facts.remote.iscsi import Iscsi, IscsiSession
 from advisor.fleet.compare.columns import Fleet
 from advisor.fleet.compare.comparison import FleetFinding, HostComparison
 from advisor.fleet.compare.outliers import find_outliers

@@ -21,7 +21,7 @@ from advisor.host import Host, live_host
 from advisor.planner import plan_profiles
 from advisor.profiles.profile import load, profile_paths
 from advisor.snapshot.archive import open_archive
-from advisor.snapshot.remote import wanted
+from advisor.snapshot.remote import manifest as wanted
 from advisor.snapshot.remote.capture import capture_script, decode_capture
 
 

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from advisor.facts.host_facts import scan
-from advisor.facts.sysctl import named_keys, read_sysctl_sources
-from advisor.facts.sysctl_files import key_path
+from advisor.facts.settings.sysctl import key_path, named_keys, read_sysctl_sources
 from advisor.facts.unknown import Unknowns
 from advisor.facts.writers import read_writes
 from advisor.host import FileSource, Host, Missing, live_host, tree_host
 from advisor.operations import open_host
-from advisor.operations.captures import read_capture
+from advisor.operations.diagnosis import read_capture
 from advisor.planner import read_for_scan_and_plans
 from advisor.snapshot.archive import open_archive
 from advisor.snapshot.remote.capture import capture_host, decode_capture
@@ -106,7 +105,7 @@ def test_a_capture_takes_each_file_that_is_asked_for(kind: str) -> None:
     # The script takes the keys that sysctl files name from the files.
     named = {key_path(key) for key in named_keys(read_sysctl_sources(host, Unknowns()))}
     missing = sorted(path for path in asked.reads if not is_captured(path) and path not in named)
-    assert not missing, f"neither in advisor/snapshot/remote/wanted.py nor the Capture of a kind: {missing}"
+    assert not missing, f"neither in advisor/snapshot/remote/manifest.py nor the Capture of a kind: {missing}"
 
 
 def test_a_capture_of_this_host_lacks_nothing_that_stays() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.snapshot.remote.copying import parse_copy_errors
+from advisor.snapshot.remote.store import parse_copy_errors
 from tests.cases import read_cases
 
 DATA = read_cases(__file__)

@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from advisor.errors import UsageError
-from advisor.facts.cpu import Cpu
-from advisor.facts.frequency import ClockGroup, Frequency
+from advisor.facts.clusters.llt import Llttab
 from advisor.facts.host_facts import Facts
-from advisor.facts.iscsi import Iscsi
-from advisor.facts.links import Channels, Rings
-from advisor.facts.llt import Llttab
-from advisor.facts.memory import HugePagePool, Memory, Sockets
-from advisor.facts.owners import Owners
+from advisor.facts.network.link_claim import Owners
+from advisor.facts.network.links import Channels, Rings
+from advisor.facts.processors.cpu import Cpu
+from advisor.facts.processors.power import ClockGroup, Frequency
+from advisor.facts.remote.iscsi import Iscsi
+from advisor.facts.system.memory import HugePagePool, Memory, Sockets
 from advisor.facts.unknown import Unknown
 from advisor.fleet.compare.comparison import HeldValue
 from advisor.fleet.compare.outliers import find_outliers
 from advisor.fleet.compare.summary import AdvisorState
-from advisor.operations.severity import has_severity
+from advisor.operations.findings import has_severity
 from tests.cases import read_cases
 from tests.fleet.alike import (
     ODD,

@@ -111,7 +111,7 @@ def test_the_page_needs_nothing_else_and_obeys_no_host(place: Path, tmp_path: Pa
 
 
 def test_what_advisor_set_and_has_drifted_is_seen_in_a_capture(place: Path) -> None:
-    from advisor.fleet.compare.gathering import read_source
+    from advisor.fleet.compare.columns import read_source
     from advisor.fleet.compare.summary import CaptureSource
 
     path = str(place / "n1.tar.gz")

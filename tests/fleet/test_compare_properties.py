@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.fleet.compare.collected import Membership
 from advisor.fleet.compare.columns import Column, Fleet
 from advisor.fleet.compare.outliers import find_outliers
 from advisor.fleet.compare.summary import HostSummary, tuning_words
-from advisor.fleet.compare.summary_links import Membership
-from advisor.report.fleet_compare import comparison_document, comparison_text
+from advisor.report.fleet.compare import comparison_document, comparison_text
 
 VALUES: st.SearchStrategy[str | int] = st.sampled_from(["1", "2", "60", 4, 9000])
 ATTRIBUTES = st.sampled_from(

@@ -24,8 +24,8 @@ from advisor.fleet.runs.journal import (
     read_run,
 )
 from advisor.fleet.runs.waves import Wave, WaveShape
-from advisor.fleet.store import FleetStore
-from advisor.report.fleet_run import fleet_run_text, fleet_status_text
+from advisor.fleet.scan import FleetStore
+from advisor.report.fleet.run import fleet_run_text, fleet_status_text
 from tests.cli.inside import call_inside
 
 INVENTORY = "[storage]\na ansible_host=192.0.2.1\nb ansible_host=192.0.2.2\n[pair]\na\nb\n"

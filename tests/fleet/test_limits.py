@@ -13,7 +13,7 @@ from advisor.fleet.compare.summary import CaptureSource
 from advisor.fleet.limits import gather_ceilings
 from advisor.limits.cluster import cluster_of
 from advisor.limits.declared import Declared, DeclaredVolume, parse_declared
-from advisor.limits.host_records import HostCeiling
+from advisor.limits.records import HostCeiling
 from advisor.limits.storage_use import Front, RemoteFilesystem
 from advisor.planner import read_for_scan_and_plans
 from advisor.snapshot.archive import capture_host, save_snapshot

@@ -15,9 +15,9 @@ import pytest
 from advisor.errors import UsageError
 from advisor.fleet.inventory import configured_forks
 from advisor.fleet.scan import FleetScan, FoundHere, HostScan, RuleFinding
-from advisor.operations.fleet_hosts import parse_age
-from advisor.report.fleet_scan import fleet_scan_text
-from advisor.rules.finding import Finding
+from advisor.operations.fleet import parse_age
+from advisor.report.fleet.scan import fleet_scan_text
+from advisor.rules.rule import Finding
 from tests.fleet.test_first_use import run
 from tests.waiting import until
 

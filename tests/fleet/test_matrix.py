@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from advisor.fleet.compare.summary_links import Membership
-from advisor.fleet.paths.findings import RTT_FLOOR_US, find_culprits, judge_matrix
-from advisor.fleet.paths.matrix import (
+from advisor.fleet.compare.collected import Membership
+from advisor.fleet.compare.path_findings import RTT_FLOOR_US, find_culprits, judge_matrix
+from advisor.fleet.compare.path_matrix import (
     FULL_MESH,
     MAX_ANSWER,
     MAX_TARGETS,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.fleet.paths.findings import judge_matrix
-from advisor.fleet.paths.matrix import Matrix, MatrixCell
+from advisor.fleet.compare.path_findings import judge_matrix
+from advisor.fleet.compare.path_matrix import Matrix, MatrixCell
 from tests.fleet.wires import Wires, member, pings, wires
 from tests.reach.space import can_have_namespaces
 

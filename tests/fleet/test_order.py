@@ -7,11 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from advisor.facts.iscsi import Iscsi
-from advisor.facts.iscsi_target import IscsiTarget
-from advisor.facts.llt import parse_llttab
+from advisor.facts.clusters.llt import parse_llttab
+from advisor.facts.remote.iscsi import Iscsi, IscsiTarget
 from advisor.fleet.runs.order import OrderSubject, find_segments, known_groups, mtu_order, mtu_warnings, subject_of
-from advisor.fleet.runs.wave_gate import (
+from advisor.fleet.runs.planning import (
     GateAnswer,
     baseline_questions,
     carried_by,
@@ -158,7 +157,7 @@ def test_an_llt_link_that_was_up_must_be_up() -> None:
 
 
 def test_a_gate_script_quotes_what_it_asks() -> None:
-    from advisor.fleet.runs.wave_gate import EchoQuestion
+    from advisor.fleet.runs.planning import EchoQuestion
 
     text = gate_script([EchoQuestion("10.0.0.2", 9000, "eth0; reboot")])
     assert "ask 10.0.0.2 9000 'eth0; reboot' &" in text

@@ -22,9 +22,9 @@ from advisor.fleet.runs.journal import Asked, Ended, ProofBegun, ProofDone, read
 from advisor.fleet.runs.proving import judge_proof, read_sent_profile
 from advisor.fleet.runs.waves import WaveShape
 from advisor.host.probes import ReadFile
-from advisor.operations.fleet_runs import make_wish
+from advisor.operations.fleet import make_wish
 from advisor.planning.records import Change, Plan
-from advisor.report.fleet_run import fleet_run_text
+from advisor.report.fleet.run import fleet_run_text
 from tests.cases import read_cases
 from tests.cli.inside import call_inside
 from tests.fleet.hosts import Hosts, Kind, why_not

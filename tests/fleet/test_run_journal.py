@@ -33,7 +33,7 @@ from advisor.fleet.runs.journal import (
     same_order,
 )
 from advisor.fleet.runs.waves import Wave, WaveShape
-from advisor.fleet.store import FleetStore
+from advisor.fleet.scan import FleetStore
 
 ASKED = Asked(1.0, "1", ("jumbo-frames",), (("links", "eth0"),), ("hosts",), None, 5, 60, WaveShape())
 ENTRIES: tuple[Entry, ...] = (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from advisor.fleet.runs.order import OrderFacts, OrderSubject
-from advisor.fleet.runs.planning import CapturedHost, plan_fleet
-from advisor.fleet.runs.wave_gate import MAX_ASKED, find_neighbourhood, targets_of
+from advisor.fleet.runs.planning import MAX_ASKED, CapturedHost, find_neighbourhood, plan_fleet, targets_of
 from advisor.fleet.runs.waves import WaveShape
 from tests.fleet.test_order import plan
 from tests.rules import build

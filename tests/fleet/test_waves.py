@@ -22,7 +22,7 @@ from advisor.fleet.runs.waves import (
     canary_of,
     make_waves,
 )
-from advisor.operations.fleet_runs import agree_unasked
+from advisor.operations.fleet import agree_unasked
 from tests.fleet.test_scale import CAPTURE
 
 NAMES = [f"n{number}" for number in range(12)]

@@ -15,14 +15,13 @@ import pytest
 
 from advisor.diagnosis.observation import read_context
 from advisor.host import Host, MemoryFiles
-from advisor.observe.recording import encode_span
-from advisor.observe.series import take_sample
+from advisor.observe.rates import take_sample
+from advisor.observe.sample import encode_span
 from advisor.planner import read_for_scan_and_plans
-from advisor.snapshot.archive import capture_host, save_snapshot
+from advisor.snapshot.archive import SPAN, capture_host, save_snapshot
 from advisor.snapshot.open import open_observed
-from advisor.snapshot.remote import wanted
+from advisor.snapshot.remote import manifest as wanted
 from advisor.snapshot.remote.capture import capture_script, read_moments
-from advisor.snapshot.spans import SPAN
 from tests.cases import read_cases
 from tests.cli.inside import call_inside
 from tests.diagnosis.cases import CASES

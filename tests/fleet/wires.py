@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from advisor.fleet.compare.summary_links import Membership
-from advisor.fleet.paths.matrix import Answer, Matrix, choose_targets, make_matrix, parse_answer, probe_script
+from advisor.fleet.compare.collected import Membership
+from advisor.fleet.compare.path_matrix import Answer, Matrix, choose_targets, make_matrix, parse_answer, probe_script
 from tests.reach.space import Spaces
 
 NETWORK = "198.51.100.0/24"

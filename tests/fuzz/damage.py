@@ -16,7 +16,7 @@ from advisor.errors import AdvisorError
 from advisor.facts.host_facts import Facts, scan
 from advisor.host import Completed, Host, Missing
 from advisor.limits.declared import Declared
-from advisor.limits.pci_and_network import read_pci_and_network
+from advisor.limits.links import read_pci_and_network
 from advisor.limits.storage_use import read_front
 from advisor.limits.what_if import Scene, limits_of_scene
 from advisor.planner import plan_profiles
@@ -27,7 +27,7 @@ from advisor.report.layout import Page
 from advisor.report.limits import limits_document
 from advisor.report.plan import plan_text
 from advisor.report.scan_page import scan_text
-from advisor.rules.registry import judge
+from advisor.rules.judged import judge
 from tests.fuzz.hosts import CAPTURED, HOSTS, Parts, parts_of
 
 _TEXTS: Final = (

@@ -32,25 +32,25 @@ import yaml
 
 import advisor
 from advisor.errors import AdvisorError, InvalidInputError, UsageError
-from advisor.facts.allowed import parse_allowed
-from advisor.facts.arcconf import parse_arcconf
+from advisor.facts.block.smart_raid import parse_arcconf
+from advisor.facts.block.stacked import parse_zpool_status
 from advisor.facts.host_facts import Facts, scan
-from advisor.facts.ini_text import parse_settings
-from advisor.facts.sysctl_files import parse_sysctl_file
-from advisor.facts.tuned.ini import parse_tuned_ini
-from advisor.facts.zfs import parse_zpool_status
+from advisor.facts.processors.cpulist import parse_allowed
+from advisor.facts.settings.sysctl import parse_sysctl_file
+from advisor.facts.text import parse_settings
+from advisor.facts.tuned.files import parse_tuned_ini
 from advisor.host import Completed, Host, Missing
 from advisor.host.probes import reduce
 from advisor.importers.pasted.forms import read_pasted
 from advisor.limits.declared import parse_declared
 from advisor.limits.machine_file import parse_machines
 from advisor.limits.what_if import parse_changes
-from advisor.observe.cgroups import parse_io_pairs, parse_io_table
+from advisor.observe.memory import parse_io_pairs, parse_io_table
 from advisor.observe.network import parse_port_use
 from advisor.observe.sample import parse_counts
-from advisor.observe.trace_pages import decode_pages
+from advisor.observe.tracing import decode_pages
+from advisor.operations.findings import check_severity
 from advisor.operations.muting import parse_muting, parse_until
-from advisor.operations.severity import check_severity
 from advisor.planning.records import Plan
 from advisor.profiles.profile import parse_profile
 from advisor.profiles.toml_text import lines_of
@@ -58,9 +58,9 @@ from advisor.proof import archive
 from advisor.proof.covariates import parse_disk_bytes
 from advisor.proof.live_source import parse_limits
 from advisor.proof.own_command import LIVE_KINDS, CommandMetric, parse_metrics
-from advisor.proof.workload_file import parse_workload_file
-from advisor.reach.icmp import IP_RECVERR, IPV6_RECVERR, parse_reply, parse_said
-from advisor.sizing.prices import parse_prices
+from advisor.proof.pattern import parse_workload_file
+from advisor.reach.echo import IP_RECVERR, IPV6_RECVERR, parse_reply, parse_said
+from advisor.sizing.cloud import parse_prices
 from advisor.sizing.records import parse_demand
 from advisor.snapshot import archive as snapshot
 from advisor.snapshot import tar as tarball

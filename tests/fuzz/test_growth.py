@@ -12,7 +12,7 @@ import pytest
 from advisor.facts.host_facts import scan
 from advisor.report.layout import MAX_PIECE, Page
 from advisor.report.scan_page import scan_text
-from advisor.rules.registry import judge
+from advisor.rules.judged import judge
 from tests.fuzz.growth import Growing, grown, too_steep
 from tests.fuzz.hosts import ARTICLES, Parts, parts_of
 from tests.fuzz.targets import Target, samples, targets

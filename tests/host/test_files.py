@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.host import DirectoryFiles, FileSource, MemoryFiles, Missing
-from advisor.host.files import MAX_FILE_BYTES
-from advisor.host.input_files import open_given
+from advisor.host.files import MAX_FILE_BYTES, open_given
 from tests.trees import make_tree
 
 Make = Callable[[Mapping[str, str], Mapping[str, str]], FileSource]

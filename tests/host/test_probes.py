@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.host import Missing, Probe, ReadCommand, ReadFile, observe
-from advisor.host.lltconfig_text import parse_flow
+from advisor.host.config_text import parse_flow
 from advisor.host.probes import reduce
 from tests.trees import host_of, make_command, make_tree
 

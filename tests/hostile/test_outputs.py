@@ -15,21 +15,21 @@ import msgspec
 import pytest
 
 from advisor.errors import AdvisorError, NotRestoredError
-from advisor.facts.dm import STATUS, TABLE
+from advisor.facts.block.dm import STATUS, TABLE
 from advisor.facts.host_facts import scan
 from advisor.host import Host, MemoryFiles, RecordedCommands
 from advisor.operations.transactions import apply_profiles, script_for
 from advisor.planner import plan_profiles
 from advisor.planning.records import plan_document
 from advisor.profiles.profile import parse_profile
-from advisor.report.encode import encode_document, error_document
+from advisor.report.documents import encode_document, error_document
+from advisor.report.fix import steps_text
 from advisor.report.json import scan_document
 from advisor.report.library import profile_list_text, profile_text
 from advisor.report.plan import plan_text
 from advisor.report.scan_page import scan_text
-from advisor.report.steps import steps_text
 from advisor.report.transaction import applied_text, rollback_text, status_text, verify_text
-from advisor.rules.registry import judge
+from advisor.rules.judged import judge
 from advisor.transaction.journal import Store
 from advisor.transaction.status import host_status, rollback_transactions, verify_transactions
 from tests.facts.storage import Tree

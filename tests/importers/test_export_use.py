@@ -21,7 +21,7 @@ from advisor.host import Missing, RunCommand, SetMtu, WriteFile
 from advisor.host.probes import ReadFile
 from advisor.planning.records import Plan
 from advisor.tunables import FileEdit
-from advisor.tunables.tunable import Sense
+from advisor.tunables.kind import Sense
 from tests.cases import read_cases
 from tests.running import run_text
 from tests.trees import make_tree
@@ -142,7 +142,9 @@ def test_user_data_says_whose_disks_and_links_it_knows() -> None:
 def test_at_least_that_became_exact_is_reported(form: str) -> None:
     # TuneD has an operator for it.
     words = "net.core.rmem_max=>8388608" if form == "tuned" else "would lower what is larger there"
-    assert words in unfolded(said(bundle(form, sysctl("at-least")))), f"{form}: elsewhere_words of exporters/terms.py"
+    assert words in unfolded(said(bundle(form, sysctl("at-least")))), (
+        f"{form}: elsewhere_words of exporters/settings.py"
+    )
     assert words not in unfolded(said(bundle(form, sysctl())))
 
 
@@ -152,7 +154,7 @@ def test_what_a_form_leaves_out_is_in_its_bundle(form: str) -> None:
     assert [one.tunable for one in found.left_out] == ["sysctl:a.b"]
     # Files that a program reads as they are have no head for it.
     if form != "files":
-        assert "not of this kernel" in unfolded(said(found)), f"{form}: left_out_words of exporters/terms.py"
+        assert "not of this kernel" in unfolded(said(found)), f"{form}: left_out_words of exporters/settings.py"
 
 
 @pytest.mark.parametrize("form", sorted(LINKS_ALONE))

@@ -16,7 +16,7 @@ from advisor.host import WriteFile
 from advisor.host.probes import ReadFile
 from advisor.planning.records import Plan
 from advisor.tunables.edits import Persisted
-from advisor.tunables.tunable import Sense
+from advisor.tunables.kind import Sense
 from tests.cases import read_cases
 from tests.running import run_text
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.importers.from_tuned import import_tuned
 from advisor.importers.to_profile import to_profile
+from advisor.importers.tuned.convert import import_tuned
 from advisor.tunables.catalogue import hurts_when
 from tests.importers.hosts import became, machine, tuned
 from tests.importers.plans import plan_imported

@@ -9,7 +9,7 @@ import pytest
 from advisor.errors import InvalidInputError
 from advisor.facts.host_facts import scan
 from advisor.importers.pasted.forms import Pasted, read_pasted
-from advisor.importers.pasted.text import MAX_BYTES, decode
+from advisor.importers.source import MAX_BYTES, decode
 from tests.cases import cases
 from tests.importers.hosts import machine
 

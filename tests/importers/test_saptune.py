@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError, UsageError
-from advisor.facts.saptune_text import parse_saptune_note
+from advisor.facts.writers.tuners import parse_saptune_note
 from advisor.host import Host
 from advisor.importers.saptune import import_saptune, installed_notes
 from advisor.importers.to_profile import to_profile
-from advisor.report.imported import imported_text
+from advisor.report.recommend import imported_text
 from tests.cases import read_cases
 from tests.importers.hosts import became, machine, values
 from tests.importers.plans import plan_imported

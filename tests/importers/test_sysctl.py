@@ -9,11 +9,10 @@ import pytest
 
 from advisor.errors import InvalidInputError
 from advisor.host import live_host
-from advisor.importers.made import LACKS_KEY
-from advisor.importers.records import Mode
+from advisor.importers.records import LACKS_KEY, Mode
 from advisor.importers.sysctl_text import import_sysctl
 from advisor.importers.to_profile import to_profile, to_toml
-from advisor.report.imported import imported_text
+from advisor.report.recommend import imported_text
 from tests.cases import read_cases
 from tests.importers.hosts import PROC, became, machine, values
 

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from advisor.host import DirectoryFiles, Host, NoCommands
-from advisor.importers.from_tuned import import_tuned
 from advisor.importers.records import Imported, Mode
 from advisor.importers.to_profile import to_profile
-from advisor.importers.tuned.context import parse_assignment
+from advisor.importers.tuned.convert import import_tuned
+from advisor.importers.tuned.devices import parse_assignment
 from advisor.importers.tuned.plugin_boot import parse_cmdline
-from advisor.importers.tuned.plugin_disk import parse_readahead
-from advisor.importers.tuned.plugin_net import parse_link_parameters
+from advisor.importers.tuned.plugin_devices import parse_link_parameters, parse_readahead
 from tests.cases import read_cases
 from tests.importers.hosts import CPU, PROC, became, machine, tuned, values
 from tests.trees import make_tree

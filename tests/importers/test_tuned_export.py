@@ -11,13 +11,13 @@ import msgspec
 from advisor.exporters import Bundle, Exported, collect_settings, export_form
 from advisor.exporters.settings import ExportedSetting
 from advisor.facts.writers import BootSettings, Write
-from advisor.facts.writers.table import RANKS
+from advisor.facts.writers.last_word import RANKS
 from advisor.host import WriteFile
 from advisor.host.probes import ReadFile
-from advisor.importers.from_tuned import import_tuned
+from advisor.importers.tuned.convert import import_tuned
 from advisor.planning.records import Plan, Skipped
 from advisor.tunables.edits import FileEdit, Persisted
-from advisor.tunables.tunable import Sense
+from advisor.tunables.kind import Sense
 from tests.cases import read_cases
 from tests.importers.hosts import machine, tuned
 from tests.importers.tuned_package import ask

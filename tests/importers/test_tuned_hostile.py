@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.host import Host
-from advisor.importers.from_tuned import import_tuned
 from advisor.importers.records import Imported, Mode
 from advisor.importers.saptune import import_saptune
 from advisor.importers.sysctl_text import import_sysctl
 from advisor.importers.to_profile import to_profile, to_toml
-from advisor.importers.tuned.plugins import PLUGINS, STEERED
+from advisor.importers.tuned.convert import PLUGINS, STEERED, import_tuned
 from advisor.profiles.profile import parse_profile
 from tests.importers.hosts import machine, tuned
 from tests.importers.plans import plan_imported

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from advisor.facts.host_facts import Facts, scan
-from advisor.facts.tuned.ini import decode_text, parse_tuned_ini
+from advisor.facts.tuned.files import decode_text, parse_tuned_ini
 from advisor.host import DirectoryFiles, Host, NoCommands
-from advisor.importers.from_tuned import import_tuned
 from advisor.importers.records import Imported, Mode, count_outcomes
 from advisor.importers.to_profile import to_toml
+from advisor.importers.tuned.convert import import_tuned
 from advisor.planning.records import SATISFIED
 from advisor.profiles.lint import lint_profile
 from tests.importers.hosts import LINKS, MACHINE, NETWORK, machine

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from advisor.facts.host_facts import scan
 from advisor.host import Host, Missing, NoCommands
 from advisor.host.ethtool import Answer
-from advisor.importers.from_tuned import import_tuned
 from advisor.importers.records import Imported, Mode
+from advisor.importers.tuned.convert import import_tuned
 from tests.importers.hosts import machine, tuned, values
 from tests.importers.plans import plan_imported
 

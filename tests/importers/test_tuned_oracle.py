@@ -8,17 +8,14 @@ from typing import Any
 
 import pytest
 
-from advisor.facts.cpulist import read_list
-from advisor.facts.identity import read_identity
+from advisor.facts.processors.cpulist import read_list
+from advisor.facts.system.identity import read_identity
+from advisor.facts.tuned.files import installed_profiles, parse_tuned_ini
 from advisor.facts.tuned.functions import AssertionFailedError
-from advisor.facts.tuned.ini import parse_tuned_ini
-from advisor.facts.tuned.places import installed_profiles
-from advisor.facts.tuned.profile import TunedProfile, load_tuned
-from advisor.facts.tuned.variables import Variables
+from advisor.facts.tuned.profile import TunedProfile, Variables, load_tuned
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, live_host
-from advisor.importers.tuned.context import SENSES, can_compare, parse_assignment
-from advisor.importers.tuned.devices import parse_device_rules
+from advisor.importers.tuned.devices import SENSES, can_compare, parse_assignment, parse_device_rules
 from tests.cases import read_cases
 from tests.importers.tuned_package import NAMES, ask, moved_profiles, stand_ins, tuned_files
 
@@ -210,7 +207,7 @@ def test_nothing_of_a_profile_runs(tmp_path: Path) -> None:
         f"[variables]\nx=${{f:exec:touch:{mark}}}\n[sysctl]\nvm.swappiness=${{x}}\n"
         f"[script]\nscript=script.sh\n[disk]\nscript_pre={script}\ndevices=${{f:exec:touch:{mark}}}\n"
     )
-    from advisor.importers.from_tuned import import_tuned
+    from advisor.importers.tuned.convert import import_tuned
 
     host: Host = live_host()
     found = import_tuned("evil", host, "faithful", path=str(place))

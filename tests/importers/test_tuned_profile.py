@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError, UsageError
-from advisor.facts.tuned.ini import MAX_BYTES, decode_text, parse_tuned_ini
-from advisor.facts.tuned.places import installed_profiles, profile_directories
+from advisor.facts.tuned.files import MAX_BYTES, decode_text, installed_profiles, parse_tuned_ini, profile_directories
 from advisor.facts.tuned.profile import TunedProfile, load_tuned
 from advisor.facts.tuned.regex import UnsafePatternError, search_text
 from advisor.host import live_host

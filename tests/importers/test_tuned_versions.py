@@ -10,10 +10,9 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.host import Host, MemoryFiles, NoCommands
-from advisor.importers.from_tuned import import_tuned
 from advisor.importers.records import Imported, Mode
-from advisor.importers.tuned.plugins import PLUGINS
-from advisor.importers.tuned.versions import installed_version, known_since, parse_tuned_version
+from advisor.importers.tuned.convert import PLUGINS, import_tuned
+from advisor.importers.tuned.differences import installed_version, known_since, parse_tuned_version
 from tests.cases import read_cases
 from tests.importers.test_import_command import advisor
 from tests.importers.tuned_package import VERSION, tuned_root

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from advisor.facts.tuned.places import installed_profiles
-from advisor.importers.from_tuned import import_tuned
+from advisor.facts.tuned.files import installed_profiles
 from advisor.importers.records import count_outcomes
+from advisor.importers.tuned.convert import import_tuned
 from tests.importers.hosts import machine
 from tests.importers.tuned_package import tuned_files
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from advisor.facts.array import Array
-from advisor.facts.disks import Disk
-from advisor.facts.filesystems import FileSystem
+from advisor.facts.block.block import Array
+from advisor.facts.block.disks import Disk
+from advisor.facts.block.filesystems import FileSystem
 from advisor.facts.host_facts import Facts, scan
-from advisor.facts.identity import Cloud
-from advisor.facts.links import Link
-from advisor.facts.pci import PcieLink
+from advisor.facts.network.links import Link
+from advisor.facts.processors.pci import PcieLink
+from advisor.facts.system.identity import Cloud
 from advisor.host import Host, MemoryFiles, NoCommands
 
 EBS = "Amazon Elastic Block Store"

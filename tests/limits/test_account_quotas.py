@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from advisor.limits.account import AccountQuota
 from advisor.limits.declared import Declared, DeclaredVolume, Quota
 from advisor.limits.paths import limits_of
-from advisor.limits.records import Limits
+from advisor.limits.records import AccountQuota, Limits
 from advisor.report.limits import limits_text
 from tests.limits.hosts import EBS, disk, facts
 

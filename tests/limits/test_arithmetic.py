@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.levels import family_of
-from advisor.limits.ebs import EbsVolume, carried
-from advisor.limits.figures import QUANTITIES, Figures
-from advisor.limits.instances import find_instance, table_directory
-from advisor.limits.raid import combined
-from advisor.limits.wire import tcp_efficiency
+from advisor.facts.block.block import family_of
+from advisor.limits.cloud_disks import EbsVolume, carried
+from advisor.limits.figures import QUANTITIES, Figures, combined
+from advisor.limits.links import tcp_efficiency
+from advisor.limits.machines import find_instance, table_directory
 from tests.cases import read_cases
 from tests.known import known
 

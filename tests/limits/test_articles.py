@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from advisor.limits.declared import Declared, DeclaredVolume
-from advisor.limits.observed import Measurement, with_observed
+from advisor.limits.figures import usable_bytes
+from advisor.limits.links import PciAndNetwork
+from advisor.limits.notes import Measurement, with_observed
 from advisor.limits.paths import limits_of
-from advisor.limits.pci_and_network import PciAndNetwork
-from advisor.limits.raid import usable_bytes
 from advisor.limits.records import Limits, StoragePath
 from tests.limits.hosts import EBS, array, disk, facts, link, mounted
 

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from advisor.errors import InvalidInputError
-from advisor.facts.iris import Iris, IrisPlace
+from advisor.facts.clusters.iris import Iris, IrisPlace
+from advisor.limits.cloud_disks import EbsVolume, bucket_of, fills_seconds, lasts_seconds
 from advisor.limits.declared import Declared, DeclaredVolume, Quota, parse_declared
-from advisor.limits.ebs import EbsVolume, bucket_of, fills_seconds, lasts_seconds
 from advisor.limits.figures import MIB
-from advisor.limits.observed import Measurement, with_observed
+from advisor.limits.notes import Measurement, with_observed
 from advisor.limits.paths import limits_of
 from advisor.limits.records import Limits, StoragePath
 from tests.cases import read_cases

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.limits.flow import SharedPart, most
+from advisor.limits.figures import SharedPart, most
 from tests.known import known
 
 CAPACITY = st.floats(0.5, 1e5)

@@ -9,16 +9,15 @@ import msgspec
 import pytest
 
 from advisor.errors import InvalidInputError
+from advisor.facts.block.mounts import Mount
 from advisor.facts.host_facts import Facts, scan
-from advisor.facts.identity import Cloud
-from advisor.facts.mounts import Mount
+from advisor.facts.system.identity import Cloud
 from advisor.limits.declared import Declared, DeclaredVolume, parse_declared
 from advisor.limits.host_ceiling import with_host
-from advisor.limits.host_records import Binding, HostCeiling, StageSum
-from advisor.limits.measured import parse_measured, with_measured
+from advisor.limits.links import PciAndNetwork, PciHop, read_pci_and_network
 from advisor.limits.paths import limits_of
-from advisor.limits.pci_and_network import PciAndNetwork, PciHop, read_pci_and_network
-from advisor.limits.storage_use import Front, front_of, parse_exports, read_front
+from advisor.limits.records import Binding, HostCeiling, StageSum
+from advisor.limits.storage_use import Front, front_of, parse_exports, parse_measured, read_front, with_measured
 from advisor.report.host_ceiling import add_ceiling, binding_words
 from advisor.report.layout import Page
 from tests import beegfs_server

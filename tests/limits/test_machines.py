@@ -10,9 +10,9 @@ import pytest
 
 from advisor.errors import InvalidInputError
 from advisor.facts.host_facts import Facts
-from advisor.facts.identity import Cloud
+from advisor.facts.system.identity import Cloud
+from advisor.limits.cloud_disks import machine_limits
 from advisor.limits.declared import Declared, DeclaredVolume, parse_declared
-from advisor.limits.google_disks import machine_limits
 from advisor.limits.machine_file import parse_machines
 from advisor.limits.machines import find_local, find_machine, table
 from advisor.limits.paths import limits_of

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.disks import Disk
+from advisor.facts.block.disks import Disk
 from advisor.facts.unknown import Unknown
 from advisor.limits.declared import Declared, DeclaredVolume
 from advisor.limits.figures import QUANTITIES
-from advisor.limits.links import wire_ceiling
-from advisor.limits.observed import mixed
+from advisor.limits.links import PciAndNetwork, PciHop, portal_links, wire_ceiling
+from advisor.limits.notes import mixed
 from advisor.limits.paths import bounds, limits_of
-from advisor.limits.pci_and_network import PciAndNetwork, PciHop, portal_links
 from advisor.limits.records import Limits, PathCeiling, Rate, StoragePath
 from advisor.reach.addresses import FoundAddress
 from tests.limits.hosts import EBS, array, disk, facts, link, mounted

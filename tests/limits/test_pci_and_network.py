@@ -6,8 +6,8 @@ import pytest
 
 from advisor.facts.host_facts import scan
 from advisor.host import Host
+from advisor.limits.links import PciHop, read_pci_and_network
 from advisor.limits.paths import limits_of
-from advisor.limits.pci_and_network import PciHop, read_pci_and_network
 from tests.facts.storage import Tree
 
 FLAGS = "flags : fpu cx8\n"

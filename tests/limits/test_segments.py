@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from advisor.facts.block.lvm_text import LVS
 from advisor.facts.host_facts import Facts, scan
-from advisor.facts.lvm_text import LVS
 from advisor.limits.declared import Declared, DeclaredVolume
 from advisor.limits.paths import limits_of
 from advisor.limits.records import StoragePath

@@ -14,9 +14,8 @@ import pytest
 from advisor.errors import InvalidInputError
 from advisor.facts.host_facts import scan
 from advisor.limits.declared import Declared, DeclaredVolume, parse_declared
-from advisor.limits.host_records import WhatIf
-from advisor.limits.pci_and_network import PciAndNetwork, PciHop, read_pci_and_network
-from advisor.limits.records import Limits
+from advisor.limits.links import PciAndNetwork, PciHop, read_pci_and_network
+from advisor.limits.records import Limits, WhatIf
 from advisor.limits.storage_use import Front, front_of, read_front
 from advisor.limits.what_if import Scene, limits_of_scene, parse_changes, with_what_if
 from advisor.report.limits import limits_text

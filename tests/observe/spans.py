@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from advisor.host import Host, MemoryFiles, NoCommands
-from advisor.observe.sample import Reading, Sample
-from advisor.observe.span import CounterSpan
+from advisor.observe.sample import CounterSpan, Reading, Sample
 
 Source = Callable[[Host, Reading], None]
 

@@ -9,7 +9,9 @@ import sys
 import pytest
 
 from advisor.host import Completed, Host, MemoryFiles, RecordedCommands, live_host
-from advisor.observe.cgroups import (
+from advisor.observe.disks import parse_sync_completed, read_arrays
+from advisor.observe.hardware import parse_hexadecimal, parse_paths, read_adapters, read_paths
+from advisor.observe.memory import (
     parse_cpu_max,
     parse_io_limits,
     parse_io_pairs,
@@ -17,12 +19,9 @@ from advisor.observe.cgroups import (
     read_cgroups,
     unit_of_cgroup,
 )
-from advisor.observe.disks import parse_sync_completed, read_arrays
-from advisor.observe.hardware import parse_hexadecimal, parse_paths, read_adapters, read_paths
 from advisor.observe.processes import parse_process_cgroup, read_processes
 from advisor.observe.rates import stall_share
-from advisor.observe.sample import Reading
-from advisor.observe.span import CounterSpan
+from advisor.observe.sample import CounterSpan, Reading
 from tests.cases import read_cases
 from tests.known import known
 from tests.observe.spans import sample_of, span_of

@@ -9,11 +9,11 @@ import psutil
 import pytest
 
 from advisor.host import Host, MemoryFiles, RecordedCommands, live_host
-from advisor.host.nvme_log import pack_command
+from advisor.host.trace_instance import pack_command
+from advisor.observe.disks import parse_allowances, parse_ebs_log, read_volumes
 from advisor.observe.network import parse_connections
 from advisor.observe.processes import HIDDEN_STORAGE, read_processes
 from advisor.observe.sample import Reading
-from advisor.observe.volumes import parse_allowances, parse_ebs_log, read_volumes
 from tests.cases import read_cases
 from tests.diagnosis.moments import ebs_log
 from tests.known import known

@@ -6,12 +6,11 @@ import struct
 
 import pytest
 
-from advisor.facts.space import DF, Space, parse_df
-from advisor.facts.zfs import ZfsPool, parse_kstat, parse_zpool_list
+from advisor.facts.block.mounts import DF, Space, parse_df
+from advisor.facts.block.stacked import ZfsPool, parse_kstat, parse_zpool_list
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands, live_host
 from advisor.host.ethtool import _read_statistics
-from advisor.observe.disks import read_space, read_zfs
-from advisor.observe.drives import parse_smart_log, read_drives
+from advisor.observe.disks import parse_smart_log, read_drives, read_space, read_zfs
 from advisor.observe.hardware import parse_kills, read_kills
 from advisor.observe.network import (
     NfsMount,

@@ -15,8 +15,17 @@ import pytest
 
 from advisor.host.trace_instance import sum_lost
 from advisor.observe.load import LoadFigures, joint_sizes, measure_load, total_variation
-from advisor.observe.requests import COMPLETE, INSERT, ISSUE, BlockRequest, RequestMatcher
-from advisor.observe.trace_pages import PageLayout, decode_pages, make_layout, parse_event_id
+from advisor.observe.tracing import (
+    COMPLETE,
+    INSERT,
+    ISSUE,
+    BlockRequest,
+    PageLayout,
+    RequestMatcher,
+    decode_pages,
+    make_layout,
+    parse_event_id,
+)
 from tests.known import known
 from tests.observe.trace import NAMES, Event, layout, page_of
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.host import Missing
-from advisor.observe.sample import Sample
-from advisor.observe.span import CounterSpan
+from advisor.observe.sample import CounterSpan, Sample
 
 
 def samples(*rows: dict[str, int] | None, kind: str = "disk") -> list[Sample]:

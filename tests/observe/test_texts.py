@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.observe.cpus import parse_cpu_times, parse_interrupts, parse_scheduler, read_interrupts
 from advisor.observe.disks import parse_diskstats, parse_inflight, parse_stat, read_disks
+from advisor.observe.hardware import parse_cpu_times, parse_interrupts, parse_scheduler, read_interrupts
 from advisor.observe.memory import parse_meminfo, parse_pressure, parse_vmstat, read_pressure
 from advisor.observe.network import (
     parse_conntrack_stat,
@@ -16,8 +16,7 @@ from advisor.observe.network import (
     read_links,
 )
 from advisor.observe.rates import cpu_shares, disk_rates, link_rates, stall_shares
-from advisor.observe.sample import Reading, Sample, parse_counts, parse_named_counts
-from advisor.observe.span import CounterSpan
+from advisor.observe.sample import CounterSpan, Reading, Sample, parse_counts, parse_named_counts
 from tests.cases import read_cases
 from tests.known import known
 from tests.observe.spans import sample_of, span_of

@@ -14,14 +14,13 @@ import pytest
 from advisor.errors import AdvisorError, PermissionDeniedError
 from advisor.host import trace_instance
 from advisor.host.trace_instance import PREFIX, open_trace
-from advisor.observe.requests import EVENTS
-from advisor.observe.tracing import trace_requests
+from advisor.observe.tracing import EVENTS, trace_requests
 from tests.known import known
 
 ROOT = Path(__file__).parents[2]
 EVENTS_OF_NOBODY = dict.fromkeys(EVENTS, "dev == 0")
 HOLD = (
-    "import sys\nfrom advisor.host.trace_instance import open_trace\nfrom advisor.observe.requests import EVENTS\n"
+    "import sys\nfrom advisor.host.trace_instance import open_trace\nfrom advisor.observe.tracing import EVENTS\n"
     "with open_trace(dict.fromkeys(EVENTS, 'dev == 0')):\n    print('held', flush=True)\n    sys.stdin.read()\n"
 )
 

@@ -6,8 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from advisor.observe.requests import COMPLETE, EVENTS, INSERT, ISSUE
-from advisor.observe.trace_pages import PageLayout, make_layout
+from advisor.observe.tracing import COMPLETE, EVENTS, INSERT, ISSUE, PageLayout, make_layout
 from tests.cases import read_cases
 
 DATA = read_cases(__file__)

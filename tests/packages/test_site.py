@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-from advisor.operations.schemas import read_schema
+from advisor.operations.library import read_schema
 
 from .conftest import ROOT, run
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from advisor.facts.link_sources import IP_JSON
+from advisor.facts.network.link_sources import IP_JSON
 from advisor.host import Completed
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan

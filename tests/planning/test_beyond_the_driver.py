@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from advisor.facts.links import Channels, Link
+from advisor.facts.network.links import Channels, Link
 from advisor.host import Host, MemoryFiles, Missing, NoCommands
 from advisor.host.ethtool import Answer
 from advisor.planning.compute import make_plan

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 import pytest
 
 from advisor.host import Host, MemoryFiles, NoCommands, ReadFile
-from advisor.importers.conflicts import writers_beside
-from advisor.importers.other_writer import OtherWriter
 from advisor.planning.records import Change
+from advisor.transaction.conflicts import OtherWriter, writers_beside
 from tests.cases import cases
 
 CASES = cases(__file__)

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from advisor.host import Host, MemoryFiles, NoCommands, ReadFile
-from advisor.importers.conflicts import managed_by, writers_beside
-from advisor.importers.other_writer import OtherWriter
 from advisor.planning.records import Change
 from advisor.report.transaction import verify_text
+from advisor.transaction.conflicts import OtherWriter, managed_by, writers_beside
 from advisor.transaction.journal import Store
 from advisor.transaction.status import Status, verify_transactions
 from tests.cases import cases

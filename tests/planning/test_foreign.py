@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import AdvisorError
-from advisor.facts.cpulist import parse_list
 from advisor.facts.host_facts import Facts, scan
-from advisor.facts.link_stack import keeper_of
+from advisor.facts.network.link_stack import keeper_of
+from advisor.facts.processors.cpulist import parse_list
 from advisor.host import Host, tree_host
 from advisor.planner import plan_profiles
 from advisor.planning.records import Change

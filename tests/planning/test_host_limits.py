@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import RefusedError, UsageError
-from advisor.facts.listeners import parse_listeners
+from advisor.facts.system.roles import parse_listeners
 from advisor.host import Host
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan, Skipped

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import AdvisorError
-from advisor.facts.services import Service
+from advisor.facts.system.services import Service
 from advisor.host import Host, MemoryFiles, NoCommands
 from advisor.planning.compute import make_plan
 from advisor.planning.guards import socket_memory_bytes

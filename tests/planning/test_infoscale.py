@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from advisor.facts.infoscale_configuration import TITLES
-from advisor.rules.infoscale import profile_of
+from advisor.facts.clusters.infoscale import TITLES
+from advisor.rules.clusters.infoscale import profile_of
 from tests.cases import cases
 from tests.planning.system import PORTS as PORTS_OF
 from tests.planning.system import Link, applied, host, llt, planned, states, system, values

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from advisor.errors import InvalidInputError, RefusedError, UsageError
-from advisor.facts.cpf_text import Cpf
+from advisor.facts.clusters.iris import Cpf, Iris, wanted_pages
 from advisor.facts.host_facts import Facts, scan
-from advisor.facts.iris import Iris
-from advisor.facts.iris_memory import wanted_pages
 from advisor.planning.guards import check_guards
 from advisor.planning.records import Change
 from advisor.planning.targets import Request, resolve_targets

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.facts.host_facts import Facts
-from advisor.facts.links import Channels, Link, Rings
+from advisor.facts.network.links import Channels, Link, Rings
 from advisor.facts.unknown import Unknown
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import parse_profile

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.facts.host_facts import Facts
-from advisor.planning.neighbours import ipv6_notes
+from advisor.planning.links import ipv6_notes
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import parse_profile
 from tests.planning.system import ETH0, LOOPBACK, Link, planned, skipped, states, system, values

@@ -28,7 +28,7 @@ from advisor.host.would_be import after_steps
 from advisor.operations.prove import keep_gain
 from advisor.operations.transactions import apply_profiles
 from advisor.planner import plan_profiles
-from advisor.planning.outcome import list_steps
+from advisor.planning.expansion import list_steps
 from advisor.planning.records import Plan, plan_document
 from advisor.profiles.requested import load_requested
 from advisor.proof.verdict import decide_session

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from advisor.planning.device_nodes import node_of
+from advisor.planning.placement import node_of
 from tests.cases import cases
 from tests.planning.system import ETH0, LOOPBACK, Link, applied, planned, skipped, states, system, systemctl, values
 from tests.rules.build import array, bond, disk, facts, link

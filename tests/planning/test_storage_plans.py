@@ -9,7 +9,7 @@ import pytest
 
 from advisor.errors import RefusedError
 from advisor.facts.host_facts import Facts
-from advisor.facts.iscsi import Iscsi, IscsiNode
+from advisor.facts.remote.iscsi import Iscsi, IscsiNode
 from advisor.facts.writers import read_writes
 from advisor.host import Host, MemoryFiles, NoCommands, WriteFile
 from advisor.planning.compute import make_plan

@@ -8,10 +8,8 @@ from collections.abc import Iterable, Mapping
 import pytest
 
 from advisor.facts.host_facts import Facts
-from advisor.facts.kernel_services import EXPORTS, NFSD_THREADS, SCST, KernelServices, parse_exports
-from advisor.facts.services import Service, show_command
-from advisor.facts.storage_services import LIST_RUNNING
-from advisor.facts.systemd import VERSION, Systemd, parse_version
+from advisor.facts.system.roles import EXPORTS, NFSD_THREADS, SCST, KernelServices, parse_exports
+from advisor.facts.system.services import LIST_RUNNING, VERSION, Service, Systemd, parse_version, show_command
 from advisor.planner import plan_profiles
 from advisor.planning.records import Plan
 from advisor.planning.storage_units import select_found, storage_units

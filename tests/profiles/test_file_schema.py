@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from advisor.errors import InvalidInputError
-from advisor.operations.schemas import read_schema
+from advisor.operations.library import read_schema
 from advisor.profiles.profile import parse_profile
 from tests.cases import read_cases
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from advisor.profiles.lint import reduce_profile, write_toml
 from advisor.profiles.profile import load
-from advisor.profiles.reduced import reduce_profile, write_toml
 
 KEPT = "sysctl:net.ipv4.tcp_rmem"
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from advisor.proof.archive import SavedBench
-from advisor.proof.identity import HostIdentity
+from advisor.proof.metrics import HostIdentity
 from advisor.proof.records import FioRun
 from advisor.proof.schedule import MODES, ModeName, make_schedule
 from advisor.proof.series import Round, Series, summarise_series

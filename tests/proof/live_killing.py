@@ -17,8 +17,8 @@ from typing import Any, Final, Literal
 from advisor.errors import AdvisorError
 from advisor.host import Host, Step, live_host
 from advisor.profiles.requested import load_one
-from advisor.proof.interrupt import StoppedError
 from advisor.proof.live import LiveOptions, prove_live
+from advisor.proof.process import StoppedError
 from advisor.proof.session_runner import Settings
 from advisor.transaction.journal import Store
 

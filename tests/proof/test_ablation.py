@@ -12,17 +12,18 @@ import pytest
 from advisor.errors import RefusedError, UsageError
 from advisor.host import ReadFile
 from advisor.planning.records import Change
-from advisor.proof.ablation import (
+from advisor.proof.blocks import (
     MAX_UNITS,
     combination_digits,
+    conclude_session,
     design_words,
     draw_combinations,
     group_changes,
+    kept_values,
     run_count,
 )
-from advisor.proof.blocks import conclude_session, kept_values
 from advisor.proof.records import UnswitchedTunable
-from advisor.report.proof import proof_text
+from advisor.report.proof.result import proof_text
 from advisor.tunables import Effect, Risk
 from benchmarks.ablation import simulate_session
 from tests.golden import assert_golden

@@ -23,8 +23,8 @@ from advisor.proof.archive import (
     reanalyse_proof,
     save_result,
 )
+from advisor.proof.command_runner import KEPT_RESULTS, results_directory, store_result
 from advisor.proof.records import Claim, FioRun
-from advisor.proof.result_store import KEPT_RESULTS, results_directory, store_result
 from advisor.proof.verdict import decide_session
 
 from .benches import saved, speeds

@@ -17,7 +17,7 @@ from advisor.errors import InvalidInputError, RefusedError, UsageError
 from advisor.host import Host
 from advisor.proof.archive import Saved, load_proof, reanalyse_proof
 from advisor.proof.blocks import conclude_session, smallest_blocks
-from advisor.proof.interrupt import caught_signals
+from advisor.proof.process import caught_signals
 from advisor.proof.profile import Means, arms_of_words, prove_arms
 from advisor.proof.records import NONE, Claim, FioRun, Pair, Proof, ProofSubject, Session, ToggleClass, resolve_subject
 from advisor.proof.schedule import MODES, make_schedule
@@ -25,9 +25,9 @@ from advisor.proof.scratch import MIB
 from advisor.proof.session_runner import Conductor, InterruptedSessionError, Settings, Site
 from advisor.proof.target import read_target
 from advisor.proof.workloads import NULL_CONTROL, WORKLOADS, UnknownWorkloadError, expand_workloads, get_workload
-from advisor.report.proof import proof_text
-from advisor.report.proof_page import proof_page, proof_svg
-from advisor.report.proof_words import command_again
+from advisor.report.proof.page import proof_page, proof_svg
+from advisor.report.proof.result import proof_text
+from advisor.report.proof.words import command_again
 from advisor.transaction.journal import Store
 from tests.each import for_each
 from tests.golden import assert_golden

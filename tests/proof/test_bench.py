@@ -12,11 +12,10 @@ from scipy import stats
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
 from advisor.proof.archive import SavedBench, load_any, reanalyse_series
-from advisor.proof.bench import DEFAULT_WORKLOADS, bench
-from advisor.proof.identity import read_identity
+from advisor.proof.metrics import read_identity
 from advisor.proof.scratch import GIB, MIB, Keep
 from advisor.proof.series import Bench, Round, summarise_series
-from advisor.proof.session import ProgressEvent, Settings
+from advisor.proof.session import DEFAULT_WORKLOADS, ProgressEvent, Settings, bench
 from advisor.proof.workloads import UnknownWorkloadError
 from tests.known import known
 

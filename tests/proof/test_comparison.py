@@ -9,8 +9,7 @@ from advisor.errors import InvalidInputError
 from advisor.proof.archive import Saved, SavedBench
 from advisor.proof.comparison import NOT_INTERLEAVED, SeriesComparison, compare
 from advisor.proof.series import summarise_series
-from advisor.proof.statistics import holm, median
-from advisor.proof.two_sample import mann_whitney, median_absolute_deviation
+from advisor.proof.statistics import holm, mann_whitney, median, median_absolute_deviation
 from advisor.proof.verdict import decide_session
 from tests.known import known
 

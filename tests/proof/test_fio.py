@@ -26,7 +26,7 @@ from advisor.proof.fio import (
     read_version,
     run_fio,
 )
-from advisor.proof.interrupt import Stop, StoppedError
+from advisor.proof.process import Stop, StoppedError
 from advisor.proof.scratch import MIB
 from advisor.proof.workloads import WORKLOADS, Pattern, get_workload
 from tests.cases import read_cases

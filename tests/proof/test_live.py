@@ -20,9 +20,7 @@ from advisor.operations.measure import parse_budget
 from advisor.proof import live
 from advisor.proof.archive import load_proof, reanalyse_proof
 from advisor.proof.live import LivePlan
-from advisor.proof.records import Proof
-from advisor.proof.session_runner import InterruptedSessionError, Settings
-from advisor.proof.switchback import (
+from advisor.proof.live_source import (
     HARM_BET,
     HARM_LEVEL,
     ONE_SIDED,
@@ -35,10 +33,12 @@ from advisor.proof.switchback import (
     estimated_share,
     shown_share,
 )
-from advisor.report.live_consent import consent_lines
-from advisor.report.proof import proof_text
-from advisor.report.proof_page import proof_page
-from advisor.report.proof_words import command_again
+from advisor.proof.records import Proof
+from advisor.proof.session_runner import InterruptedSessionError, Settings
+from advisor.report.proof.page import proof_page
+from advisor.report.proof.result import proof_text
+from advisor.report.proof.tuning import consent_lines
+from advisor.report.proof.words import command_again
 from tests.cases import read_cases
 from tests.known import known
 from tests.report.pasted import lines_too_wide

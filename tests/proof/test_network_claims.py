@@ -16,7 +16,7 @@ from advisor.proof.schedule import MODES
 from advisor.proof.session import reconnects_itself, require_measurable
 from advisor.proof.target import MeasuredTarget
 from advisor.proof.verdict import decide_session
-from advisor.report.proof import proof_text
+from advisor.report.proof.result import proof_text
 from tests.cli.inside import call_inside
 
 from .fakes import FakeFio, SpeedToggle

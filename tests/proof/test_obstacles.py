@@ -9,8 +9,8 @@ import pytest
 
 from advisor.errors import AdvisorError, RefusedError, UsageError
 from advisor.host import Host
+from advisor.proof.arms import CheckedError, Obstacles
 from advisor.proof.fio import FioProcess
-from advisor.proof.obstacles import CheckedError, Obstacles
 from advisor.proof.records import Claim, ProofSubject
 from advisor.proof.schedule import MODES, make_schedule
 from advisor.proof.scratch import GIB, MIB, Keep, require_space

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from advisor.host import live_host, tree_host
-from advisor.proof.covariates import read_gate
-from advisor.proof.other_processes import ProcessSample, name_cpu_users, name_storage_users, sample_processes
+from advisor.proof.covariates import ProcessSample, name_cpu_users, name_storage_users, read_gate, sample_processes
 from tests.cases import read_cases
 from tests.running import run_text
 from tests.waiting import until

@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import AdvisorError, RefusedError, UsageError
-from advisor.operations.prove import choose_command
-from advisor.operations.prove_live import choose_live
+from advisor.operations.prove import choose_command, choose_live
 from advisor.proof.command_runner import CommandProcess, RunFailedError
-from advisor.proof.interrupt import Stop, StoppedError
 from advisor.proof.own_command import CommandMetric, CommandOutput, MetricError, parse_metrics, parse_path, read_figure
+from advisor.proof.process import Stop, StoppedError
 from tests.known import known
 from tests.trees import make_command
 

@@ -15,10 +15,10 @@ from advisor.operations.measure import choose_settings
 from advisor.operations.prove import choose_command
 from advisor.planning.records import Plan
 from advisor.profiles.requested import load_one
-from advisor.proof.path import path_check, require_other_way_in
 from advisor.proof.profile import Means, ground_for_command, prove_profile
 from advisor.proof.records import Proof
-from advisor.report.proof_words import command_again
+from advisor.proof.relevance import path_check, require_other_way_in
+from advisor.report.proof.words import command_again
 from advisor.transaction.journal import Store
 from tests.known import known
 from tests.reach.space import Spaces, can_have_namespaces

@@ -13,13 +13,12 @@ import pytest
 from advisor.errors import RefusedError, UsageError
 from advisor.host import Host
 from advisor.proof import fio
-from advisor.proof.bench import bench, sweep_threads
-from advisor.proof.scratch import GIB, MIB
+from advisor.proof.scratch import GIB, MIB, file_size, thread_counts
 from advisor.proof.series import Bench, WorkloadSeries, sweeps_of
-from advisor.proof.sizes import file_size, thread_counts
+from advisor.proof.session import bench, sweep_threads
 from advisor.proof.workloads import UnknownWorkloadError, expand_workloads, get_workload
-from advisor.report.bench_tables import knee_words
-from advisor.report.proof_words import workload_title
+from advisor.report.proof.bench import knee_words
+from advisor.report.proof.words import workload_title
 from tests.cases import read_cases
 from tests.known import known
 

@@ -18,10 +18,10 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.operations.prove import choose_command
-from advisor.proof import prometheus
-from advisor.proof.interrupt import Stop, StoppedError
+from advisor.proof import metrics as prometheus
+from advisor.proof.metrics import read_query, split_source
 from advisor.proof.own_command import CommandMetric, parse_metrics
-from advisor.proof.prometheus import read_query, split_source
+from advisor.proof.process import Stop, StoppedError
 from tests.cases import read_cases
 from tests.known import known
 

@@ -9,8 +9,8 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.operations.tuning import parse_budget
-from advisor.proof.race import PRESENT, Block, Standing, drop_arms, find_winner, rank_arms
 from advisor.proof.statistics import doubled_midranks
+from advisor.proof.tuning.records import PRESENT, Block, Standing, drop_arms, find_winner, rank_arms
 
 
 def field(seed: int, blocks: int, arms: int, effects: dict[int, float] | None = None) -> list[Block]:

@@ -13,7 +13,7 @@ import pytest
 
 from advisor.host import live_host
 from advisor.proof.fio import FioError, FioJob, FioProcess, run_fio
-from advisor.proof.interrupt import Stop
+from advisor.proof.process import Stop
 from advisor.proof.scratch import MIB, Keep, Scratch, scratch_file
 from advisor.proof.target import MeasuredTarget, read_target
 from advisor.proof.workloads import WORKLOADS, JobSection, Pattern, get_workload

@@ -11,8 +11,8 @@ from advisor.profiles.requested import RequestedProfile
 from advisor.proof.archive import load_proof, reanalyse_proof
 from advisor.proof.profile import Means, prove_profile
 from advisor.proof.records import Proof
-from advisor.report.proof import proof_text
-from advisor.report.proof_page import proof_page
+from advisor.report.proof.page import proof_page
+from advisor.report.proof.result import proof_text
 from advisor.transaction.journal import Store
 from tests.trees import host_of, listing, make_tree
 

@@ -15,8 +15,8 @@ from advisor.proof.blocks import conclude_session
 from advisor.proof.records import NONE, Claim, FioRun, Hold, Pair, Proof, Session
 from advisor.proof.statistics import hodges_lehmann, level_ties, sign_test, signed_rank, step_down
 from advisor.proof.verdict import decide_session, is_settled
-from advisor.report.proof import proof_text
-from advisor.report.proof_words import verdict_words, write_headlines
+from advisor.report.proof.result import proof_text
+from advisor.report.proof.words import verdict_words, write_headlines
 from tests.known import known
 
 from .sessions import WORKLOAD, figures, pair, run, session

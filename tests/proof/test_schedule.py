@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from advisor.errors import RefusedError, UsageError
 from advisor.operations.measure import parse_budget
-from advisor.proof.budget import enough_budget, write_budget
-from advisor.proof.schedule import MODES, Schedule, level_for, looks_for, make_schedule
+from advisor.proof.schedule import MODES, Schedule, enough_budget, level_for, looks_for, make_schedule, write_budget
 from advisor.proof.scratch import GIB, MIB
 from advisor.proof.workloads import OWN_COMMAND, WORKLOADS, get_workload
 

@@ -12,7 +12,7 @@ import pytest
 
 from advisor.errors import CommandError, RefusedError
 from advisor.host import live_host
-from advisor.proof.interrupt import StoppedError
+from advisor.proof.process import StoppedError
 from advisor.proof.scratch import (
     GIB,
     MIB,

@@ -12,7 +12,7 @@ from advisor.proof.scratch import GIB
 from advisor.proof.session import ProgressEvent
 from advisor.proof.session_runner import Stage
 from advisor.proof.workloads import get_workload
-from advisor.report.session_progress import plan_lines, stage_words
+from advisor.report.proof.tuning import plan_lines, stage_words
 
 READ, WRITE = "infoscale.4k-rand-r100", "infoscale.4k-rand-w100"
 

@@ -13,7 +13,7 @@ from typing import Literal
 import pytest
 
 from advisor.proof.archive import SavedBench, load_any, load_proof, reanalyse_proof
-from advisor.proof.interrupt import Stop, StoppedError, caught_signals
+from advisor.proof.process import Stop, StoppedError, caught_signals
 from tests.cases import read_cases
 from tests.known import known
 from tests.waiting import PATIENCE_SECONDS

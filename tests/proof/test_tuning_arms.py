@@ -16,14 +16,13 @@ from advisor.operations import open_host
 from advisor.operations.prove import choose_command
 from advisor.operations.tuning import keep_winner, name_candidates, name_recorded, repeat_load
 from advisor.proof.archive import reanalyse_proof
-from advisor.proof.interrupt import StoppedError
-from advisor.proof.result_store import results_directory
+from advisor.proof.command_runner import results_directory
+from advisor.proof.process import StoppedError
 from advisor.proof.session_runner import silent
-from advisor.proof.tuning import TuneOptions, load_session, tune
-from advisor.proof.tuning_arms import CandidateSwitch, RaceArm, group_plans, plan_offers
-from advisor.proof.tuning_load import RaceLoad, pattern_metric
-from advisor.proof.tuning_records import TunePattern
-from advisor.report.tuning import tuned_text
+from advisor.proof.tuning.arms import CandidateSwitch, RaceArm, RaceLoad, group_plans, pattern_metric, plan_offers
+from advisor.proof.tuning.records import TunePattern
+from advisor.proof.tuning.session import TuneOptions, load_session, tune
+from advisor.report.proof.tuning import tuned_text
 from advisor.transaction.journal import Store
 from tests.cases import read_cases
 from tests.known import known

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.host import Host
-from advisor.operations.tuning_ranges import MAX_VALUES, parse_range, range_offers
+from advisor.operations.tuning import MAX_VALUES, parse_range, range_offers
 from tests.trees import host_of, make_tree
 
 

@@ -20,14 +20,11 @@ from advisor.errors import AdvisorError, InvalidInputError, RefusedError, UsageE
 from advisor.host import Host, MemoryFiles, NoCommands, live_host
 from advisor.observe.load import LoadFigures, measure_load, measure_roughly
 from advisor.observe.rates import DiskRates
-from advisor.observe.requests import BlockRequest
-from advisor.observe.tracing import device_number, events_of, trace_requests
+from advisor.observe.tracing import BlockRequest, device_number, events_of, trace_requests
 from advisor.proof.fio import EndedProcess, FioError, FioJob, fio_command, read_figures
 from advisor.proof.observing import _make_from_means, find_disk, require_unit
-from advisor.proof.pattern import JobSection
-from advisor.proof.target import read_target
-from advisor.proof.twin import make_section, require_steady
-from advisor.proof.workload_file import (
+from advisor.proof.pattern import (
+    JobSection,
     LoadObservation,
     WorkloadFile,
     encode_workload,
@@ -35,10 +32,12 @@ from advisor.proof.workload_file import (
     parse_workload_file,
     read_workload,
 )
+from advisor.proof.target import read_target
+from advisor.proof.twin import make_section, require_steady
 from advisor.proof.workloads import UnknownWorkloadError, expand_workloads, get_workload
-from advisor.recommend.declared import declared
-from advisor.report.observed import twin_text
-from advisor.report.proof_words import _claim_title, workload_title
+from advisor.recommend.records import declared
+from advisor.report.proof.words import _claim_title, workload_title
+from advisor.report.why import twin_text
 from tests.cases import read_cases
 from tests.known import known
 

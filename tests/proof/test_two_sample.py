@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from advisor.proof.two_sample import (
+from advisor.proof.statistics import (
     coefficient_of_variation,
     mann_whitney,
     median_absolute_deviation,

@@ -9,11 +9,9 @@ from collections.abc import Sequence
 import pytest
 
 from advisor.errors import PermissionDeniedError
-from advisor.reach.echo import Echo, Reply
-from advisor.reach.icmp import Said
-from advisor.reach.path import measure
-from advisor.reach.records import Peer
-from advisor.reach.talk import Ask, Heard, Talk, hold
+from advisor.reach.addresses import Peer
+from advisor.reach.echo import Echo, Reply, Said
+from advisor.reach.path import Ask, Heard, Talk, hold, measure
 from tests.reach.space import Spaces
 from tests.reach.wire import Request, far_end
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from advisor.host import live_host
+from advisor.reach.addresses import Peer, Peers
 from advisor.reach.path_check import Awaited, Passed, PathState, await_gate, gate, up_links
-from advisor.reach.records import Peer, Peers
 from tests.cases import cases
 from tests.reach.space import Spaces
 from tests.reach.test_path import bridged, routed

@@ -9,7 +9,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.reach.icmp import IP_RECVERR, IPV6_RECVERR, Said, echo_request, parse_reply, parse_said
+from advisor.reach.echo import IP_RECVERR, IPV6_RECVERR, Said, echo_request, parse_reply, parse_said
 from tests.reach.wire import checksum
 
 V4 = (socket.IPPROTO_IP, IP_RECVERR)

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
+from advisor.reach.addresses import Peer, Reach
 from advisor.reach.path import measure
 from advisor.reach.path_check import NotPassed, Passed, passes
-from advisor.reach.records import Peer, Reach
 from tests.reach.space import Spaces
 from tests.reach.wire import Request, far_end
 

@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from advisor.facts.links import Link
-from advisor.facts.llt import Llt, LltLink
-from advisor.facts.lltstat import LltNode, LltNodeLink
+from advisor.facts.clusters.llt import Llt, LltLink, LltNode, LltNodeLink
+from advisor.facts.network.links import Link
 from advisor.host import Host, MemoryFiles, NoCommands
+from advisor.reach.addresses import Peers
 from advisor.reach.peers import NodeAddress, PeerFactsRead, named_peers, parse_set_addr, peers_of
-from advisor.reach.records import Peers
 from tests.cases import cases
 from tests.rules.build import link
 from tests.trees import host_of, make_command, make_tree

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.reach.routes import (
+from advisor.reach.addresses import (
     Hop,
     gateways,
     lookup,

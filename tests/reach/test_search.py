@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.reach.icmp import Said
-from advisor.reach.path import ProbePace, SearchEnd, explore, limit_of, pace_for, search
-from advisor.reach.records import Peer, Reach
-from advisor.reach.talk import Ask, Heard
+from advisor.reach.addresses import Peer, Reach
+from advisor.reach.echo import Said
+from advisor.reach.path import Ask, Heard, ProbePace, SearchEnd, explore, limit_of, pace_for, search
 
 SMALL = 84
 ROUTER = "192.0.2.254"

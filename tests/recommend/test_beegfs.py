@@ -6,7 +6,7 @@ import pytest
 
 from advisor.facts.host_facts import scan
 from advisor.recommend import Outlook, Recommendation, declared, recommend
-from advisor.recommend.outlook import outlooks
+from advisor.recommend.records import outlooks
 from tests.beegfs_server import tree
 from tests.facts.storage import Tree
 

@@ -9,8 +9,7 @@ import pytest
 from advisor.errors import UsageError
 from advisor.recommend.fixes import Fix, make_fix, make_safe_fix, select_findings
 from advisor.report.fix import fix_text
-from advisor.rules.finding import Finding
-from advisor.rules.remedy import Decide, PlanProfile, Remedy, RunShell, SetTunable, set_sysctl
+from advisor.rules.rule import Decide, Finding, PlanProfile, Remedy, RunShell, SetTunable, set_sysctl
 from tests.cli.inside import call_inside
 from tests.trees import make_tree
 

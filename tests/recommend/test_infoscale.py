@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from advisor.facts.infoscale_configuration import TITLES
+from advisor.facts.clusters.infoscale import TITLES
 from advisor.profiles.profile import load
 from advisor.recommend import Outlook, Recommendation, declared, recommend
 from advisor.recommend.infoscale import FIGURES, PARTS
 from advisor.report.layout import columns
 from advisor.report.recommend import recommendation_document, recommendation_text
-from advisor.rules.infoscale import profile_of, recognition
+from advisor.rules.clusters.infoscale import profile_of, recognition
 from tests.report import plans
 from tests.rules.build import SYSCTL, facts, replaced
 from tests.rules.cases_infoscale import AWS, MIRRORED, NEAR, PORTS, SHARED, SINGLE, TCP, cluster, table

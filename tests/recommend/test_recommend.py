@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from advisor.errors import UsageError
-from advisor.facts.counters import Counters
 from advisor.facts.host_facts import Facts, scan
-from advisor.facts.memory import Sockets
+from advisor.facts.system.memory import Counters, Sockets
 from advisor.host import tree_host
 from advisor.profiles.profile import load, profile_paths
 from advisor.proof.workloads import WORKLOADS as PATTERNS

@@ -11,7 +11,7 @@ import pytest
 from advisor.facts.host_facts import scan
 from advisor.host import Host
 from advisor.recommend import Recommendation, declared, outlooks, recommend
-from advisor.rules.registry import judge
+from advisor.rules.judged import judge
 from tests.articles.table import SYSTEMS, cases
 from tests.quiet_hosts import KINDS, quiet_host
 

@@ -16,14 +16,13 @@ from advisor.host import Host, PutFile
 from advisor.host.would_be import after_steps
 from advisor.importers.pasted.forms import read_pasted
 from advisor.operations import open_host
-from advisor.operations.judge import judge_lines, read_given
+from advisor.operations.imports import judge_lines, read_given
 from advisor.planner import plan_profiles
 from advisor.recommend import outlooks
 from advisor.recommend.verdicts import JudgedText, judge_texts
-from advisor.report.judge_page import judge_text
-from advisor.rules.finding import Finding
-from advisor.rules.registry import judge
-from advisor.rules.remedy import PlanProfile
+from advisor.report.recommend import judge_text
+from advisor.rules.judged import judge
+from advisor.rules.rule import Finding, PlanProfile
 from tests.cases import cases
 from tests.cli.inside import call_inside
 from tests.golden import assert_golden

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from advisor.report.metrics import render_metrics
-from advisor.report.monitoring import VerifyState, verify_metrics
+from advisor.report.monitoring import VerifyState, render_metrics, verify_metrics
 
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(?:,|$)')

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from advisor.report.format import clean
 from advisor.report.layout import columns, wrap_pieces
-from advisor.rules.finding import Finding
+from advisor.rules.rule import Finding
 
 _COMMAND = re.compile(r" *(?:commands +|then +)?(?:advisor|sh|kill|systemctl|sysctl|ip|ethtool|printf|cat|nft|env) .*")
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.facts.array import Array
-from advisor.facts.cpu import Cpu
-from advisor.facts.disks import Disk
+from advisor.facts.block.block import Array
+from advisor.facts.block.disks import Disk
 from advisor.facts.host_facts import Facts
-from advisor.facts.links import Link
-from advisor.facts.memory import Memory
-from advisor.facts.numa import Node, Numa
-from advisor.facts.services import Service
-from advisor.rules.finding import Finding
-from advisor.rules.registry import judge
+from advisor.facts.network.links import Link
+from advisor.facts.processors.cpu import Cpu
+from advisor.facts.processors.numa import Node, Numa
+from advisor.facts.system.memory import Memory
+from advisor.facts.system.services import Service
+from advisor.rules.judged import judge
+from advisor.rules.rule import Finding
 from tests.rules.build import (
     GIB,
     SYSCTL,

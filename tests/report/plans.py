@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from advisor.facts.host_facts import Facts
-from advisor.facts.services import Service
+from advisor.facts.system.services import Service
 from advisor.planning.compute import make_plan
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import Plan

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from advisor.proof.comparison import SeriesComparison, compare
 from advisor.proof.covariates import CalmGate
 from advisor.proof.series import Bench, summarise_series
-from advisor.report.bench import bench_text
-from advisor.report.comparison import comparison_text
-from advisor.report.intervals import Axis, Drawn, axis_labels, plot_intervals, round_ends
+from advisor.report.proof.bench import bench_text
+from advisor.report.proof.numbers import Axis, Drawn, axis_labels, plot_intervals, round_ends
+from advisor.report.proof.result import comparison_text
 from tests.each import for_each
 from tests.golden import assert_golden
 from tests.proof.benches import OTHER, saved, series, speeds

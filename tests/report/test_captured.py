@@ -9,7 +9,7 @@ import pytest
 from advisor.facts.host_facts import scan
 from advisor.report.json import scan_document
 from advisor.report.scan_page import scan_text
-from advisor.rules.registry import judge
+from advisor.rules.judged import judge
 from advisor.rules.workload import parse_workload
 from tests.captured import HWLOC_HOSTS, PEPC_HOSTS, host
 from tests.report.pasted import lines_too_wide, lines_without_commands

@@ -14,16 +14,15 @@ from hypothesis import strategies as st
 from advisor.host import DirectoryFiles, Host, LiveCommands, PutFile, WriteFile, observe
 from advisor.planning.records import Change, FileChange, Plan, Skipped, SkipState
 from advisor.report.documents import rollback_document, status_document, transaction_document, verify_document
+from advisor.report.fix import step_command, steps_text
 from advisor.report.layout import columns
 from advisor.report.plan import plan_text
-from advisor.report.steps import step_command, steps_text
 from advisor.report.terms import human_change
 from advisor.report.transaction import applied_text, rollback_text, status_text, verify_text
 from advisor.shell.state_table import State
 from advisor.transaction.journal import Damaged, Record, Store
 from advisor.transaction.side_effects import ItemOutcome
-from advisor.transaction.status import Status
-from advisor.transaction.verify import Drift, find_drift
+from advisor.transaction.status import Drift, Status, find_drift
 from advisor.tunables import parse_tunable
 from advisor.tunables.preflight import SideEffect
 from tests.golden import assert_golden

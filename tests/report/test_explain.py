@@ -10,10 +10,16 @@ from advisor.diagnosis.cause import Cause
 from advisor.diagnosis.diagnose import list_causes
 from advisor.errors import UsageError
 from advisor.profiles.profile import profile_paths
-from advisor.report.explain import Explanation, explain_id, explanation_text
+from advisor.report.explain import (
+    Explanation,
+    describe_handling,
+    explain_id,
+    explanation_text,
+    form_words,
+    list_examples,
+)
 from advisor.report.terms import EFFECTS, RISKS
-from advisor.report.tunable_docs import describe_handling, form_words, list_examples
-from advisor.rules.registry import RULES
+from advisor.rules.judged import RULES
 from advisor.tunables import Kind, all_kinds, parse_tunable
 from advisor.tunables.kind import kind_words
 from tests.each import for_each

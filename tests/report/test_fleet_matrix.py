@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from advisor.fleet.paths.matrix import Matrix, MatrixCell
-from advisor.report.fleet_compare import MAX_GRID, MAX_ROWS, add_matrix, cell_sentence, cell_words, in_trouble
+from advisor.fleet.compare.path_matrix import Matrix, MatrixCell
+from advisor.report.fleet.compare import MAX_GRID, MAX_ROWS, add_matrix, cell_sentence, cell_words, in_trouble
 from advisor.report.layout import Page
 from tests.fleet.test_matrix import MUTE, SILENT, cell, mesh
 from tests.golden import assert_golden

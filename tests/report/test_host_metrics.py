@@ -17,9 +17,8 @@ from advisor.diagnosis.diagnose import diagnose, measure_uses
 from advisor.diagnosis.observation import read_context
 from advisor.facts.host_facts import scan
 from advisor.report.host_metrics import failed_scan_metrics, failed_why_metrics, scan_metrics, why_metrics
-from advisor.report.metrics import MAX_SERIES, Families, Gauge, render_metrics
-from advisor.report.monitoring import verify_metrics
-from advisor.rules.registry import judge
+from advisor.report.monitoring import MAX_SERIES, Families, Gauge, render_metrics, verify_metrics
+from advisor.rules.judged import judge
 from tests import beegfs_server
 from tests.diagnosis.cases import CASES
 from tests.diagnosis.moments import Machine, host_at, span_of

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from advisor.report.folding import FOLD_FROM, fold_alike, merge_texts
-from advisor.report.format import clean
+from advisor.report.format import FOLD_FROM, clean, fold_alike, merge_texts
 from advisor.report.layout import MIN_WIDTH, Page, Span, columns, command_span, counted, join_parts, listed, wrap_pieces
 from advisor.shell.quote import shell_quote
 from tests.report.pasted import lines_too_wide

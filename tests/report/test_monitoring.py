@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from advisor.fleet.runs.status import FleetStanding, HostStanding
-from advisor.report.metrics import MAX_SERIES
-from advisor.report.monitoring import MAX_LINES, NAGIOS_CODES, VerifyState, fleet_states, nagios_text
-from advisor.transaction.status import Status
-from advisor.transaction.verify import Drift
+from advisor.report.monitoring import MAX_LINES, MAX_SERIES, NAGIOS_CODES, VerifyState, fleet_states, nagios_text
+from advisor.transaction.status import Drift, Status
 from tests.golden import assert_golden
 from tests.report.exposition import metrics_text, samples
 from tests.report.test_change import change, plan, record

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.cli.scan_picture import check_files, write_files
+from advisor.cli.pages import check_files, write_files
 from advisor.facts.host_facts import scan
 from advisor.limits.declared import parse_declared
-from advisor.limits.host_records import Binding, HostCeiling, StageSum
-from advisor.operations.pictures import find_services, host_ceiling
+from advisor.limits.records import Binding, HostCeiling, StageSum
+from advisor.operations.library import find_services, host_ceiling
 from advisor.report.picture.content import ceiling_picture
 from advisor.report.picture.page import picture_page, picture_svg
-from advisor.rules.registry import judge
+from advisor.rules.judged import judge
 from tests import beegfs_server
 from tests.report.pictures import beegfs, judged
 

@@ -9,10 +9,8 @@ import msgspec
 import pytest
 
 from advisor.facts.unknown import Unknown
-from advisor.report.picture.page import picture_page, picture_svg
-from advisor.report.picture.text import picture_text
-from advisor.rules.remedy import Decide, RunShell
-from advisor.rules.rule import Rule
+from advisor.report.picture.page import picture_page, picture_svg, picture_text
+from advisor.rules.rule import Decide, Rule, RunShell
 from tests.each import for_each
 from tests.hostile.test_outputs import TEXTS
 from tests.report.pasted import lines_too_wide

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.facts.host_facts import Facts, scan
-from advisor.facts.numa import Node, Numa
-from advisor.facts.services import Service
+from advisor.facts.processors.numa import Node, Numa
+from advisor.facts.system.services import Service
+from advisor.report.html import Anchor, Badge, Box, Label, Line, Mark, Picture, is_bold, text_width
 from advisor.report.picture.content import host_picture
 from advisor.report.picture.drawing import MOST_EMPTY, Sheet, draw_sheet
 from advisor.report.picture.page import PHONE_WIDTH, SCREEN_WIDTH
 from advisor.report.picture.page import SHEETS as PAGE_SHEETS
-from advisor.report.picture.records import HostPicture, PictureBlock
-from advisor.report.svg import Anchor, Badge, Box, Label, Line, Mark, Picture, is_bold, text_width
-from advisor.rules.registry import judge
+from advisor.report.picture.scene import HostPicture, PictureBlock
+from advisor.rules.judged import judge
 from advisor.snapshot.archive import open_snapshot
 from tests import captured
 from tests.report.pictures import HOSTS, device_names, drive, infiniband, judged, over, service

@@ -10,18 +10,16 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
+from advisor.facts.block.smart import DriveHealth
 from advisor.facts.host_facts import Facts
-from advisor.facts.services import Service
-from advisor.facts.smartctl import DriveHealth
+from advisor.facts.system.services import Service
 from advisor.facts.unknown import Unknown
 from advisor.host.provenance import Provenance
 from advisor.report.html import html_environment
-from advisor.report.picture.page import evidence_rows, picture_page, picture_svg
-from advisor.report.picture.text import picture_text
-from advisor.report.severities import SEVERITY_STYLE
-from advisor.rules.finding import SEVERITIES, Finding, Muted
-from advisor.rules.numbering import number_findings
-from advisor.rules.registry import judge
+from advisor.report.picture.page import evidence_rows, picture_page, picture_svg, picture_text
+from advisor.report.terms import SEVERITY_STYLE
+from advisor.rules.judged import judge, number_findings
+from advisor.rules.rule import SEVERITIES, Finding, Muted
 from tests import beegfs_server
 from tests.report.pictures import HOSTS, device_names, judged
 from tests.report.test_proof_page import Parsed

@@ -35,7 +35,7 @@ from advisor.proof.schedule import MODES
 from advisor.proof.scratch import GIB, MIB, Keep
 from advisor.proof.session import Settings, prove
 from advisor.proof.verdict import decide_session
-from advisor.report.proof import format_percent, proof_text
+from advisor.report.proof.result import format_percent, proof_text
 from tests.each import for_each
 from tests.golden import assert_golden
 from tests.proof.conftest import disk, fake_fio, host

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from advisor.proof.metrics import METRICS
 from advisor.proof.records import Claim, Pair, Proof, Summary, Verdict
 from advisor.proof.verdict import decide_session
-from advisor.report.charts.changes import LEFT, RIGHT, draw_forest
-from advisor.report.proof_rows import axis_ends, groups_of
-from advisor.report.svg import MIN_WIDTH, Box, Label, Line, Mark, Picture, chart_width, cut_text, label_extent
+from advisor.report.html import MIN_WIDTH, Box, Label, Line, Mark, Picture, chart_width, cut_text, label_extent
+from advisor.report.proof.page import LEFT, RIGHT, draw_forest
+from advisor.report.proof.result import axis_ends, groups_of
 from tests.proof.sessions import run, session
 from tests.report.test_proof import GAIN, PROOFS, TWO, controlled, extra, pairs, proof_of
 

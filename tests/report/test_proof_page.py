@@ -14,12 +14,12 @@ import msgspec
 import pytest
 
 from advisor.proof.covariates import CalmGate
-from advisor.proof.identity import HostIdentity
+from advisor.proof.metrics import HostIdentity
 from advisor.proof.records import ArmSetting, Claim, Proof
 from advisor.proof.verdict import decide_session
-from advisor.report.proof_page import proof_page
-from advisor.report.proof_rows import cells_of, groups_of
-from advisor.report.proof_words import host_rows, notes_of, reasons_of, session_rows, verdict_words, write_headlines
+from advisor.report.proof.page import proof_page
+from advisor.report.proof.result import cells_of, groups_of
+from advisor.report.proof.words import host_rows, notes_of, reasons_of, session_rows, verdict_words, write_headlines
 from advisor.shell.quote import shell_quote
 from tests.hostile.test_outputs import TEXTS
 from tests.proof.sessions import WORKLOAD, pair, run, session

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from advisor.cli.prove_page import check_page, write_page
+from advisor.cli.pages import check_page, write_page
 from advisor.errors import UsageError
 from tests.proof.conftest import disk, fake_fio
 from tests.proof.fakes import FakeFio

@@ -13,13 +13,11 @@ from advisor.facts.host_facts import scan
 from advisor.facts.unknown import Unknown
 from advisor.host import Host
 from advisor.host.provenance import Provenance, read_provenance
-from advisor.report.finding_lines import finding_text, is_settable, short_names
+from advisor.report.findings import finding_text, is_settable, short_names
 from advisor.report.layout import columns
 from advisor.report.scan_summary import ScanSummary, brief_text, host_roles, list_text, summary_text, whose_commands
-from advisor.rules.finding import Finding, finding_devices
-from advisor.rules.judged import count_judged
-from advisor.rules.numbering import NumberedFindings
-from advisor.rules.registry import judge
+from advisor.rules.judged import NumberedFindings, count_judged, judge
+from advisor.rules.rule import Finding, finding_devices
 from tests import captured
 from tests.each import for_each
 from tests.fuzz.hosts import ARTICLES, CAPTURED, HOSTS

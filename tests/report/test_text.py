@@ -13,12 +13,11 @@ from rich.cells import cell_len
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.unknown import Unknown
-from advisor.report.finding_blocks import value_text
+from advisor.report.findings import value_text
 from advisor.report.format import clean
 from advisor.report.scan_page import LINKS_SHOWN, scan_text
-from advisor.rules.finding import Finding
-from advisor.rules.judged import count_judged
-from advisor.rules.registry import judge
+from advisor.rules.judged import count_judged, judge
+from advisor.rules.rule import Finding
 from tests.golden import assert_golden
 from tests.report.pasted import lines_too_wide, lines_without_commands
 from tests.rules.build import (

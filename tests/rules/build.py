@@ -7,19 +7,18 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from advisor.facts.array import Array
-from advisor.facts.cpu import Cpu
-from advisor.facts.disks import Disk, FileSystem
+from advisor.facts.block.block import Array
+from advisor.facts.block.disks import Disk, FileSystem
+from advisor.facts.clusters.llt import Llt, LltLink, Llttab
 from advisor.facts.host_facts import Facts
-from advisor.facts.identity import Cloud, Identity
-from advisor.facts.irqs import Irq
-from advisor.facts.links import Channels, Link, Rings
-from advisor.facts.llt import Llt, LltLink, Llttab
-from advisor.facts.memory import HugePagePool, Memory, Sockets
-from advisor.facts.numa import Node, Numa
-from advisor.facts.owners import Owners
-from advisor.facts.pci import PcieLink
-from advisor.facts.sysctl import SysctlOrigin, SysctlSource
+from advisor.facts.network.link_claim import Owners
+from advisor.facts.network.links import Channels, Link, Rings
+from advisor.facts.processors.cpu import Cpu
+from advisor.facts.processors.numa import Node, Numa
+from advisor.facts.processors.pci import Irq, PcieLink
+from advisor.facts.settings.sysctl import SysctlOrigin, SysctlSource
+from advisor.facts.system.identity import Cloud, Identity
+from advisor.facts.system.memory import HugePagePool, Memory, Sockets
 from advisor.facts.unknown import Unknown
 
 GIB = 1 << 30

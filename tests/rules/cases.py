@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.facts.counters import Counters
-from advisor.facts.memory import Sockets
-from advisor.facts.numa import Node
-from advisor.facts.sysctl import SysctlOrigin
-from advisor.facts.writers.record import Write
+from advisor.facts.processors.numa import Node
+from advisor.facts.settings.sysctl import SysctlOrigin
+from advisor.facts.system.memory import Counters, Sockets
+from advisor.facts.writers.programs import Write
 from tests.cases import read_cases
 from tests.rules import build
 from tests.rules.build import (

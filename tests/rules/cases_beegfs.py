@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from advisor.facts.beegfs import StripePattern
-from advisor.facts.beegfs_text import EntryInfo
+from advisor.facts.clusters.beegfs import EntryInfo, StripePattern
 from advisor.facts.host_facts import Facts
 from tests import beegfs_client
 from tests.beegfs_server import server

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.facts.array import PathGroup
-from advisor.facts.counters import Counters
-from advisor.facts.encrypted import EncryptedDevice
-from advisor.facts.fibre_channel import FcPort, RemotePort
-from advisor.facts.memory_modules import MemoryModule
-from advisor.facts.network_storage import NetworkStorage
-from advisor.facts.numa import Node
-from advisor.facts.owners import Owners
-from advisor.facts.software import OsdCapacity, StorageSoftware
-from advisor.facts.systemd import Systemd
-from advisor.facts.zfs import ZfsPool
+from advisor.facts.block.block import PathGroup
+from advisor.facts.block.dm import EncryptedDevice
+from advisor.facts.block.stacked import ZfsPool
+from advisor.facts.network.link_claim import Owners
+from advisor.facts.processors.numa import Node
+from advisor.facts.remote.network_storage import FcPort, NetworkStorage, RemotePort
+from advisor.facts.system.memory import Counters, MemoryModule
+from advisor.facts.system.roles import OsdCapacity, StorageSoftware
+from advisor.facts.system.services import Systemd
 from tests.cases import read_cases
 from tests.rules.build import (
     GIB,

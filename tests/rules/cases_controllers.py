@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from advisor.facts.array import Array
-from advisor.facts.controller import CacheProtection, Controller, ControllerVolume
+from advisor.facts.block.block import Array
+from advisor.facts.block.controller import CacheProtection, Controller, ControllerVolume
 from tests.cases import read_cases
 from tests.rules.build import Table, array, replaced
 from tests.rules.cases_iscsi import exports

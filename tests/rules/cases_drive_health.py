@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from advisor.facts.controller import Controller, ControllerVolume, make_drive
-from advisor.facts.disks import Disk
-from advisor.facts.smartctl import DriveHealth, parse_smartctl
+from advisor.facts.block.controller import Controller, ControllerVolume, make_drive
+from advisor.facts.block.disks import Disk
+from advisor.facts.block.smart import DriveHealth, parse_smartctl
 from tests import smart_documents as smart
 from tests.cases import read_cases
 from tests.rules.build import Table, array, disk, joined, replaced

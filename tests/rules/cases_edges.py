@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from advisor.facts.counters import Counters
-from advisor.facts.cpu_sets import CpuSets
-from advisor.facts.numa import Node
+from advisor.facts.processors.cpu import CpuSets
+from advisor.facts.processors.numa import Node
+from advisor.facts.system.memory import Counters
 from tests.cases import read_cases
 from tests.rules import build, cases
 from tests.rules.build import Table, facts, joined, link, numa, pcie, replaced

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.facts.infoscale import InfoScale, judged
-from advisor.facts.infoscale_configuration import InfoScaleSigns
-from advisor.facts.infoscale_text import LltHost, VxDisk
-from advisor.facts.llt import Llttab
+from advisor.facts.clusters.infoscale import InfoScale, InfoScaleSigns, LltHost, VxDisk, judged
+from advisor.facts.clusters.llt import Llttab
 from tests.cases import read_cases
 from tests.rules import build
 from tests.rules.build import FLOW, Table, facts, joined, link, llt, llt_link, on_cloud, replaced, virtual

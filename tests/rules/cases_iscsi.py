@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.facts.array import Array, PathGroup
-from advisor.facts.iscsi import Iscsi, IscsiConnection, IscsiNode, IscsiSession
-from advisor.facts.iscsi_target import IscsiTarget, TargetPortal
-from advisor.facts.links import Link
-from advisor.facts.path_load import PathLoad
-from advisor.facts.site_settings import SiteSetting
+from advisor.facts.block.block import Array, PathGroup, PathLoad
+from advisor.facts.network.links import Link
+from advisor.facts.remote.iscsi import Iscsi, IscsiConnection, IscsiNode, IscsiSession, IscsiTarget, TargetPortal
+from advisor.facts.settings.site_settings import SiteSetting
 from tests.cases import read_cases
 from tests.rules import build
 from tests.rules.build import Table, array, disk, identity, joined, link, replaced, virtual

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.facts.frequency import ClockGroup, Frequency
-from advisor.facts.power import IdleState, Power, Throttling
+from advisor.facts.processors.power import ClockGroup, Frequency, IdleState, Power, Throttling
 from tests.cases import read_cases
 from tests.rules.build import Table, facts, identity, joined, replaced
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.facts.array import Array
-from advisor.facts.counters import Counters
-from advisor.facts.disks import Disk
-from advisor.facts.iris import Iris
-from advisor.facts.links import Channels, Link, Rings
-from advisor.facts.memory import HugePagePool
-from advisor.facts.site_settings import SiteSetting
+from advisor.facts.block.block import Array
+from advisor.facts.block.disks import Disk
+from advisor.facts.clusters.iris import Iris
+from advisor.facts.network.links import Channels, Link, Rings
+from advisor.facts.settings.site_settings import SiteSetting
+from advisor.facts.system.memory import Counters, HugePagePool
 from tests.cases import read_cases
 from tests.rules import build
 from tests.rules.build import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.facts.array import Array, ArrayPart
+from advisor.facts.block.block import Array, ArrayPart
 from tests.cases import read_cases
 from tests.rules.build import Table, array, disk, filesystem, joined
 

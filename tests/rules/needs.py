@@ -18,8 +18,8 @@ import msgspec
 
 from advisor.facts.host_facts import Facts
 from advisor.facts.record_types import field_types
-from advisor.facts.sysctl import KEYS
-from advisor.rules.registry import RULES
+from advisor.facts.settings.sysctl import KEYS
+from advisor.rules.judged import RULES
 
 _WHOLE_TABLE: Final = 24
 """A larger table is of everything: it does not say what a rule reads."""

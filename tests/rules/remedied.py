@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from advisor.facts.host_facts import Facts
-from advisor.facts.sysctl import SysctlOrigin, SysctlSource
-from advisor.rules.remedy import SetTunable
+from advisor.facts.settings.sysctl import SysctlOrigin, SysctlSource
+from advisor.rules.rule import SetTunable
 from advisor.tunables.sysctl_group import twin_of
 from tests.cases import read_cases
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.rules.registry import RULES
+from advisor.rules.judged import RULES
 from advisor.rules.rule import Rule
 
 

@@ -12,13 +12,12 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from advisor.facts.counters import Counters
 from advisor.facts.host_facts import Facts, scan
+from advisor.facts.system.memory import Counters
 from advisor.host import Host, MemoryFiles
 from advisor.host.commands import NoCommands
-from advisor.rules.finding import SEVERITIES, Finding, Severity
-from advisor.rules.registry import RULES
-from advisor.rules.rule import Rule
+from advisor.rules.judged import RULES
+from advisor.rules.rule import SEVERITIES, Finding, Rule, Severity
 from advisor.rules.workload import parse_workload
 from tests.rules import (
     cases,

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.host import tree_host
 from advisor.operations import scan
-from advisor.rules.finding import Finding
+from advisor.rules.rule import Finding
 from tests.cases import read_cases
 from tests.trees import make_tree
 

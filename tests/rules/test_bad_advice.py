@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.counters import Counters
 from advisor.facts.host_facts import Facts, scan
+from advisor.facts.system.memory import Counters
 from advisor.host import Host, tree_host
-from advisor.planning.comparison import combine_values
+from advisor.planning.observations import combine_values
 from advisor.report.explain import explain_id
-from advisor.rules.finding import Finding
-from advisor.rules.registry import judge
-from advisor.rules.remedy import PlanProfile, SetTunable
+from advisor.rules.judged import judge
+from advisor.rules.rule import Finding, PlanProfile, SetTunable
 from advisor.snapshot.archive import capture_host, open_snapshot, save_snapshot
 from tests.cases import read_cases
 from tests.rules.build import facts, identity, origin, replaced

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from advisor.facts.beegfs import BeegfsService, BeegfsTarget
+from advisor.facts.clusters.beegfs import BeegfsService, BeegfsTarget
 from advisor.facts.host_facts import Facts
-from advisor.rules.beegfs import all_bound
-from advisor.rules.beegfs_sizes import (
+from advisor.rules.clusters.beegfs import all_bound
+from advisor.rules.clusters.beegfs_settings import (
     MIB,
     buffers_of_workers,
     connection_bytes,
@@ -19,7 +19,7 @@ from advisor.rules.beegfs_sizes import (
     worker_bytes,
     workers,
 )
-from advisor.rules.finding import Finding
+from advisor.rules.rule import Finding
 from advisor.rules.workload import parse_workload
 from tests import beegfs_server
 from tests.beegfs_server import CPUS, layout, server

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from advisor.facts.host_facts import Facts
-from advisor.facts.sysctl import SysctlOrigin, SysctlSource
-from advisor.recommend.declared import declared
-from advisor.rules.beegfs import all_bound
-from advisor.rules.beegfs_transport import transport_seen
-from advisor.rules.finding import Finding
-from advisor.rules.registry import judge
+from advisor.facts.settings.sysctl import SysctlOrigin, SysctlSource
+from advisor.recommend.records import declared
+from advisor.rules.clusters.beegfs import all_bound
+from advisor.rules.clusters.infoscale import transport_seen
+from advisor.rules.judged import judge
+from advisor.rules.rule import Finding
 from advisor.rules.workload import parse_workload
 from tests.beegfs_client import ETHERNET, INFINIBAND, TUNED, client
 from tests.beegfs_server import server, tree

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from advisor.facts.host_facts import scan
-from advisor.facts.sysctl_files import key_path
+from advisor.facts.settings.sysctl import key_path
 from advisor.host import Host, MemoryFiles, NoCommands
-from advisor.rules.registry import judge
-from advisor.rules.remedy import Decide, comment_out, is_alternative
-from advisor.rules.rule import Finding
+from advisor.rules.judged import judge
+from advisor.rules.rule import Decide, Finding, comment_out, is_alternative
 from tests.cases import cases
 
 CASES = cases(__file__)

@@ -12,15 +12,13 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import UsageError
-from advisor.facts.site_settings import SiteSetting, parse_fstab, read_site_settings
-from advisor.facts.systemd import Systemd, read_systemd
+from advisor.facts.settings.site_settings import SiteSetting, parse_fstab, read_site_settings
+from advisor.facts.system.services import Systemd, read_systemd
 from advisor.facts.unknown import Unknowns
 from advisor.host import DirectoryFiles, Host, LiveCommands
 from advisor.profiles.profile import load
-from advisor.rules.finding import Finding
-from advisor.rules.registry import RULES
-from advisor.rules.remedy import PlanProfile, RunShell, SetTunable, comment_out, list_commands, set_sysctl
-from advisor.rules.rule import Rule
+from advisor.rules.judged import RULES
+from advisor.rules.rule import Finding, PlanProfile, Rule, RunShell, SetTunable, comment_out, list_commands, set_sysctl
 from advisor.tunables import parse_tunable
 from tests.cases import read_cases
 from tests.cli.inside import parse_words

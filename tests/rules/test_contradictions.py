@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from advisor.facts.counters import Counters
+from advisor.facts.system.memory import Counters
 from advisor.report.explain import explain_id, explanation_text
 from advisor.report.json import scan_document
 from advisor.report.scan_page import scan_text
-from advisor.rules.contradictions import PREFIX, Contradiction, all_contradictions, contradiction, named
-from advisor.rules.registry import RULES, judge
+from advisor.rules.judged import RULES, judge
+from advisor.rules.rule import PREFIX, Contradiction, all_contradictions, contradiction, named
 from tests.rules.build import SYSCTL, facts
 
 

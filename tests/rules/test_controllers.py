@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.rules.registry import judge
+from advisor.rules.judged import judge
 from tests.cases import read_cases
 from tests.rules.build import facts
 from tests.rules.cases_controllers import BAD, Tool, volume, with_cache

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.facts.cpu_sets import CpuSets
 from advisor.facts.host_facts import Facts
-from advisor.facts.numa import Numa
-from advisor.planning.irqs import select_irqs
-from advisor.rules.locality_score import locality
-from advisor.rules.registry import judge
+from advisor.facts.processors.cpu import CpuSets
+from advisor.facts.processors.numa import Numa
+from advisor.planning.devices import select_irqs
+from advisor.rules.judged import judge
+from advisor.rules.processors.locality_score import locality
 from tests.beegfs_server import server
 from tests.rules.build import array, disk, facts, irqs, link, numa, replaced
 

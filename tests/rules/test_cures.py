@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from advisor.facts.host_facts import Facts
-from advisor.rules.finding import Finding
-from advisor.rules.registry import RULES
-from advisor.rules.remedy import PlanProfile, SetTunable
-from advisor.rules.rule import Rule
+from advisor.rules.judged import RULES
+from advisor.rules.rule import Finding, PlanProfile, Rule, SetTunable
 from advisor.rules.workload import parse_workload
 from tests.cases import read_cases
 from tests.each import for_each

@@ -10,9 +10,8 @@ from pathlib import Path
 from advisor.facts.host_facts import scan
 from advisor.host import Host
 from advisor.host.probes import ReadFile
-from advisor.rules.finding import Finding
-from advisor.rules.registry import judge
-from advisor.rules.remedy import SetTunable
+from advisor.rules.judged import judge
+from advisor.rules.rule import Finding, SetTunable
 from advisor.tunables import FileEdit, apply_edit, parse_tunable
 from tests.each import for_each
 from tests.fuzz.hosts import HOSTS, Parts, parts_of

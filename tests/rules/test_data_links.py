@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from advisor.facts.links import Link
-from advisor.facts.network_storage import NetworkStorage
+from advisor.facts.network.links import Link
+from advisor.facts.remote.network_storage import NetworkStorage
 from advisor.planning.mtu import select_links
-from advisor.rules.data_links import data_links, idle_links
-from advisor.rules.registry import judge
+from advisor.rules.judged import judge
+from advisor.rules.network.mtu import data_links, idle_links
 from advisor.rules.workload import parse_workload
 from tests.rules.build import bond, facts, link, llt_link, replaced, virtual
 from tests.rules.cases_infoscale import MIRRORED, SHARED, cluster

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.facts.iris import Iris, IrisPlace
-from advisor.facts.purchase import BurstingVolume, PurchasedFigures
-from advisor.limits.instances import find_instance
-from advisor.rules.ebs import _SHARED_LINK
-from advisor.rules.finding import Finding
+from advisor.facts.clusters.iris import Iris, IrisPlace
+from advisor.facts.system.identity import BurstingVolume, PurchasedFigures
+from advisor.limits.machines import find_instance
+from advisor.rules.judged import judge
 from advisor.rules.queries import EBS_MODEL
-from advisor.rules.registry import judge
+from advisor.rules.remote.ebs import _SHARED_LINK
+from advisor.rules.rule import Finding
 from advisor.rules.workload import parse_workload
 from tests.cases import read_cases
 from tests.rules.build import Table, array, disk, facts, joined, on_cloud, replaced

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from advisor.facts.counters import Counters
-from advisor.facts.llt import parse_llttab
-from advisor.rules.buffers import bandwidth_delay_bytes
-from advisor.rules.finding import Finding
-from advisor.rules.mtu import fragments
-from advisor.rules.registry import judge
-from advisor.rules.remedy import PlanProfile, set_sysctl
+from advisor.facts.clusters.llt import parse_llttab
+from advisor.facts.system.memory import Counters
+from advisor.rules.judged import judge
+from advisor.rules.network.buffers import bandwidth_delay_bytes
+from advisor.rules.network.mtu import fragments
+from advisor.rules.rule import Finding, PlanProfile, set_sysctl
 from advisor.rules.workload import parse_workload
 from tests.cases import read_cases
 from tests.rules.build import (

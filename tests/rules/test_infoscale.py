@@ -7,11 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from advisor.facts.infoscale_configuration import TITLES
-from advisor.facts.infoscale_text import LltHost, VxDisk
+from advisor.facts.clusters.infoscale import TITLES, LltHost, VxDisk
 from advisor.profiles.profile import load, profile_paths
-from advisor.rules.infoscale import profile_of, recognised_workload, recognition, serial_writes_per_second
-from advisor.rules.llt_cluster import queue_bytes, window_bytes_per_second
+from advisor.rules.clusters.infoscale import profile_of, recognised_workload, recognition, serial_writes_per_second
+from advisor.rules.clusters.llt_cluster import queue_bytes, window_bytes_per_second
 from advisor.rules.workload import parse_workload
 from tests.cases import read_cases
 from tests.rules.build import facts, llt_link

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from advisor.facts.cpf_text import Cpf
-from advisor.facts.iris import Iris, IrisPlace, Role
-from advisor.facts.memory import HugePagePool
-from advisor.rules.finding import Finding
-from advisor.rules.registry import judge
+from advisor.facts.clusters.iris import Cpf, Iris, IrisPlace, Role
+from advisor.facts.system.memory import HugePagePool
+from advisor.rules.judged import judge
+from advisor.rules.rule import Finding
 from advisor.rules.workload import parse_workload
 from tests.cases import read_cases
 from tests.rules.build import GIB, LARGE_BUFFERS, Table, array, disk, facts, joined, nothing_known, replaced

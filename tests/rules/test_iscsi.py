@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.facts.iscsi import Iscsi, IscsiSession
-from advisor.rules import multipath
-from advisor.rules.finding import Finding
-from advisor.rules.registry import judge
-from advisor.rules.remedy import SetTunable
+from advisor.facts.remote.iscsi import Iscsi, IscsiSession
+from advisor.rules.judged import judge
+from advisor.rules.remote import multipath
+from advisor.rules.rule import Finding, SetTunable
 from advisor.rules.workload import parse_workload
 from tests.cases import read_cases
 from tests.rules.build import GIB, disk, facts, nothing_known, replaced

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from advisor.facts.unknown import Unknown
-from advisor.rules.judged import count_judged
-from advisor.rules.registry import RULES, find_gate
+from advisor.rules.judged import RULES, count_judged, find_gate
 from tests.rules.build import facts
 from tests.rules.needs import TABLE, table_text
 

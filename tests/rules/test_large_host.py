@@ -16,8 +16,8 @@ from advisor.host.provenance import Provenance
 from advisor.operations.limits import host_limits
 from advisor.planner import plan_profiles
 from advisor.report.scan_summary import ScanSummary, summary_text
-from advisor.rules.finding import Finding
-from advisor.rules.registry import judge
+from advisor.rules.judged import judge
+from advisor.rules.rule import Finding
 from benchmarks.large_host import LargeHost
 
 DISKS = 160

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from advisor.facts.host_facts import Facts
-from advisor.facts.link_stack import keeper_of, overhead_bytes
-from advisor.facts.links import Channels
-from advisor.facts.writers.record import Write
+from advisor.facts.network.link_stack import keeper_of, overhead_bytes
+from advisor.facts.network.links import Channels
+from advisor.facts.writers.programs import Write
 from advisor.planning.mtu import select_links, upper_notes
-from advisor.rules.registry import judge
-from advisor.rules.remedy import SetTunable
+from advisor.rules.judged import judge
+from advisor.rules.rule import SetTunable
 from tests.cases import read_cases
 from tests.rules.build import facts, irqs, link, llt, llt_link, numa, replaced, virtual
 

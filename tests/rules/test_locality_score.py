@@ -10,7 +10,7 @@ import pytest
 from advisor.facts.host_facts import Facts
 from advisor.report.json import scan_document
 from advisor.report.scan_page import scan_text
-from advisor.rules.locality_score import Locality, locality
+from advisor.rules.processors.locality_score import Locality, locality
 from tests.beegfs_server import CPUS, server
 from tests.cases import read_cases
 from tests.rules.build import array, disk, facts, irqs, link, nothing_known, numa, replaced

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advisor.errors import UsageError
-from advisor.rules.numbering import find_numbered, number_findings
-from advisor.rules.registry import judge
+from advisor.rules.judged import find_numbered, judge, number_findings
 from tests.cases import read_cases
 from tests.rules.build import array, facts
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.rules.llt_path import as_seen
-from advisor.rules.registry import RULES, judge_singly
+from advisor.rules.clusters.infoscale import as_seen
+from advisor.rules.judged import RULES, judge_singly
 from advisor.rules.workload import parse_workload
 from tests.cases import read_cases
 from tests.rules.table import table
@@ -32,8 +32,8 @@ from __future__ import annotations
 
 from advisor.facts.host_facts import Facts
 from advisor.rules import sources
-from advisor.rules.finding import Finding
-from advisor.rules.remedy import Decide
+from advisor.rules.rule import Finding
+from advisor.rules.rule import Decide
 from advisor.rules.rule import rule
 from advisor.rules.workload import DeclaredWorkload
 
@@ -122,14 +122,12 @@ def test_rules_of_what_a_host_does_not_have_are_left_out_and_find_nothing() -> N
         found = [one for rule in RULES for one in rule(facts, workload if rule.judges_declared else known)]
         judged = judge_singly(facts, workload)
         left_out = {one.id for one in found} - {one.id for one in judged}
-        assert not left_out, (
-            f"_SUBJECTS of advisor/rules/registry.py leaves the module of {left_out} out on its own host"
-        )
+        assert not left_out, f"_SUBJECTS of advisor/rules/judged.py leaves the module of {left_out} out on its own host"
         assert sorted(map(repr, judged)) == sorted(map(repr, found))
 
 
 def test_the_order_of_rules_does_not_depend_on_what_was_imported_first() -> None:
-    listed = "from advisor.rules.registry import RULES; print(*(rule.id for rule in RULES))"
+    listed = "from advisor.rules.judged import RULES; print(*(rule.id for rule in RULES))"
     modules = sorted({rule.module for rule in RULES})
     first = "; ".join(f"import {module}" for module in random.sample(modules, 5))
     done = subprocess.run([sys.executable, "-c", f"{first}; {listed}"], capture_output=True, text=True, check=True)

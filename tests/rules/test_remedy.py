@@ -7,7 +7,7 @@ import shlex
 import msgspec
 import pytest
 
-from advisor.rules.remedy import (
+from advisor.rules.rule import (
     Decide,
     PlanProfile,
     Remedy,

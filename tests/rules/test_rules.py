@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from advisor.facts.host_facts import Facts
-from advisor.rules.finding import SEVERITIES, Finding
-from advisor.rules.registry import RULES, judge
+from advisor.rules.judged import RULES, judge
+from advisor.rules.rule import SEVERITIES, Finding
 from advisor.rules.workload import parse_workload
 from tests.each import for_each
 from tests.rules.build import facts, link, nothing_known, numa, virtual

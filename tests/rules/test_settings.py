@@ -8,7 +8,7 @@ from advisor.facts.settings import ATTRIBUTES, CAUTIONS, KEYS, SETTINGS, find_se
 from advisor.facts.settings.record import Machine
 from advisor.profiles.requested import known_ids, parse_value, values_profile
 from advisor.report.explain import explain_id
-from advisor.rules.settings import is_bad, judge_value
+from advisor.rules.settings.sysctls import is_bad, judge_value
 from advisor.tunables.block import ATTRIBUTES as BLOCK
 from advisor.tunables.catalogue import find_harm
 from tests.rules.build import facts, identity

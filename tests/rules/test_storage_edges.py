@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from advisor.rules.finding import Finding
-from advisor.rules.remedy import SetTunable, set_sysctl
+from advisor.rules.rule import Finding, SetTunable, set_sysctl
 from tests.cases import read_cases
 from tests.rules.build import GIB, array, disk, filesystem, link, replaced
 from tests.rules.cases_storage import counted, memory, parity, ringed, sysctl

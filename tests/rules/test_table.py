@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from advisor.rules.finding import SEVERITIES
-from advisor.rules.registry import RULES
-from advisor.rules.rule import Rule
+from advisor.rules.judged import RULES
+from advisor.rules.rule import SEVERITIES, Rule
 from tests.each import for_each
 from tests.rules.table import COUNTER, Row, Seen, grounds, named, severities, table, without_counters
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import InvalidInputError, UsageError
-from advisor.sizing.prices import parse_prices, read_prices
+from advisor.sizing.cloud import parse_prices, read_prices
 from advisor.sizing.records import parse_demand
 from tests.known import known
 

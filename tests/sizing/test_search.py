@@ -13,16 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from advisor.limits import ebs
+from advisor.limits import cloud_disks as ebs
 from advisor.limits.declared import Declared, DeclaredVolume, parse_declared
 from advisor.limits.machine_file import parse_machines
 from advisor.limits.machines import find_machine
-from advisor.report.size import size_text
+from advisor.report.limits import size_text
 from advisor.sizing import metal
-from advisor.sizing.prices import parse_prices
-from advisor.sizing.records import Choice, Cloud, Demand, Sizing, parse_demand
+from advisor.sizing.cloud import parse_prices
+from advisor.sizing.records import Choice, Cloud, Demand, Sizing, carried, parse_demand, purchases
 from advisor.sizing.search import CLOUDS, SizeQuestion, answer, parse_layouts
-from advisor.sizing.volumes import carried, purchases
 from tests.cases import read_cases
 from tests.known import known
 from tests.limits.test_machines import ec2_type

@@ -14,7 +14,7 @@ from advisor.planner import plan_profiles
 from advisor.planning.records import Plan, plan_document
 from advisor.profiles.profile import profile_paths
 from advisor.report.json import scan_document
-from advisor.rules.registry import judge
+from advisor.rules.judged import judge
 from advisor.snapshot.archive import capture_host, open_snapshot
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

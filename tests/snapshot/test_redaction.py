@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.link_owner import read_link_owner
+from advisor.facts.network.link_managers import read_link_owner
 from advisor.facts.redaction import for_display, without_secrets
 from advisor.snapshot.archive import capture_host, open_snapshot
 from tests.cases import cases

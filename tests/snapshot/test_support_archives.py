@@ -14,8 +14,7 @@ from advisor.errors import InvalidInputError
 from advisor.facts.host_facts import scan
 from advisor.host import Completed, Host, Missing
 from advisor.host.provenance import read_provenance
-from advisor.rules.judged import count_judged
-from advisor.rules.registry import judge
+from advisor.rules.judged import count_judged, judge
 from advisor.snapshot.open import open_host
 from tests.cli.inside import call_inside
 

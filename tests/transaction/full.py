@@ -15,7 +15,7 @@ from pathlib import Path
 
 from advisor.host import live_host
 from advisor.transaction.journal import Store
-from advisor.transaction.verify import find_drift
+from advisor.transaction.status import find_drift
 from tests.waiting import is_locked, until
 
 PAGE = 4096

@@ -12,7 +12,7 @@ from typing import Any
 from advisor.host import Host, Step
 from advisor.transaction.journal import Store
 from advisor.transaction.rollback import recover_unfinished
-from advisor.transaction.verify import find_drift
+from advisor.transaction.status import find_drift
 from tests.transaction.layered import BASE, at_boot, host_at, live, store_of
 from tests.transaction.test_layers import out
 from tests.trees import listing

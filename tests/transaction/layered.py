@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from advisor.facts.sysctl import origins, read_sysctl_sources
+from advisor.facts.settings.sysctl import origins, read_sysctl_sources
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host, observe
 from advisor.planning.compute import make_plan

@@ -15,7 +15,7 @@ from advisor.facts.host_facts import scan
 from advisor.host import live_host
 from advisor.host.signals import interruptible
 from advisor.planning.compute import make_plan
-from advisor.planning.neighbours import read_neighbours
+from advisor.planning.links import read_neighbours
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import Plan, PlanTarget
 from advisor.transaction.apply import apply_plan

@@ -17,7 +17,7 @@ from advisor.planning.expansion import expand_targets
 from advisor.planning.observations import observe_targets
 from advisor.planning.records import Plan, PlanTarget
 from advisor.transaction.journal import Record, Store
-from advisor.transaction.verify import find_drift
+from advisor.transaction.status import find_drift
 from advisor.tunables import FileEdit, parse_tunable
 from advisor.tunables.udev import RULES, DeviceClass
 from tests.cases import cases

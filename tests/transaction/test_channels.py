@@ -9,7 +9,7 @@ import pytest
 
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.rollback import recover_unfinished, roll_back
-from advisor.transaction.verify import find_drift
+from advisor.transaction.status import find_drift
 from tests.transaction.queues import LINK, WAYS, applied, back, build, plan_of, state
 from tests.transaction.system import store_of
 from tests.transaction.test_transaction import DyingHost, in_child

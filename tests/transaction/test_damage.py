@@ -10,8 +10,8 @@ import pytest
 
 from advisor.errors import RefusedError
 from advisor.host import Host
+from advisor.transaction.approvals import refuse_while_one_waits
 from advisor.transaction.journal import Store
-from advisor.transaction.requests import refuse_while_one_waits
 from advisor.transaction.rollback import recover_unfinished
 from advisor.transaction.status import host_status, rollback_transactions
 from tests.transaction.killing import killed_at_fsync

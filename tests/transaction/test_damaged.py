@@ -10,8 +10,8 @@ import pytest
 from advisor.errors import AdvisorError, InvalidInputError, RefusedError
 from advisor.host import Host
 from advisor.report.transaction import status_text, verify_text
+from advisor.transaction.approvals import refuse_while_one_waits
 from advisor.transaction.journal import Store
-from advisor.transaction.requests import refuse_while_one_waits
 from advisor.transaction.status import host_status, rollback_transactions, verify_transactions
 from tests.transaction.layered import BASE, apply, build, live
 from tests.transaction.test_layers import HIGH, QUEUE, SWAP

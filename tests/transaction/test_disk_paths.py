@@ -17,7 +17,7 @@ from advisor.shell.rollback_script import rollback_script
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
 from advisor.transaction.rollback import roll_back
-from advisor.transaction.verify import find_drift
+from advisor.transaction.status import find_drift
 from tests.cases import cases
 from tests.transaction.system import MACHINE, apply_locked, plan_of_values, roll_back_locked
 from tests.transaction.test_script import run_script

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from advisor.host import Host, Missing, ReadFile, observe
-from advisor.host.irq_identity import DEVICES, read_identity
+from advisor.host.irqs import DEVICES, read_identity
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
 from advisor.transaction.rollback import recover_unfinished

@@ -10,7 +10,7 @@ from advisor.host import Host, Step
 from advisor.planning.records import Change
 from advisor.transaction.journal import Store, first_seen
 from advisor.transaction.layers import layers_by_tunable
-from advisor.transaction.verify import find_drift
+from advisor.transaction.status import find_drift
 from tests.transaction.layered import BASE, LLTTAB, apply, at_boot, build, live, plan_of, store_of
 from tests.transaction.system import roll_back_locked
 from tests.transaction.test_script import SHELLS, run_script

@@ -15,7 +15,7 @@ from advisor.host import Host
 from advisor.transaction.journal import Record, Store
 from advisor.transaction.rollback import recover_unfinished, roll_back
 from advisor.transaction.side_effects import ItemOutcome
-from advisor.transaction.verify import find_drift
+from advisor.transaction.status import find_drift
 from tests.cases import cases
 from tests.transaction.queues import LINK, WAYS, applied, back, build, state
 from tests.transaction.system import roll_back_locked, store_of

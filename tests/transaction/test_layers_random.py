@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from advisor.host import Host
 from advisor.transaction.journal import Record, Store
 from advisor.transaction.layer_ownership import values_of
-from advisor.transaction.verify import find_drift
+from advisor.transaction.status import find_drift
 from tests.transaction.layered import BASE, apply, at_boot, build, live, store_of
 from tests.transaction.system import roll_back_locked
 from tests.trees import listing

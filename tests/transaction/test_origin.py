@@ -11,8 +11,8 @@ import pytest
 
 from advisor.errors import RefusedError
 from advisor.host import live_host
-from advisor.host.namespaces import entering_words
-from advisor.host.writability import file_obstacle
+from advisor.host.signals import entering_words
+from advisor.host.would_be import file_obstacle
 from advisor.transaction.journal import Store
 from tests.running import network_namespace
 from tests.schemas import judge

@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.exporters.apply_script import transaction_script
-from advisor.shell.data_file import escape_field, make_data, make_records
-from advisor.shell.quote import BIDI, shell_quote
+from advisor.shell.quote import BIDI, escape_field, make_data, make_records, shell_quote
 from advisor.shell.rollback_script import rollback_script, self_contained_script
 from advisor.transaction.watchdog import watch_text
 from tests.exporters.apply_script.stage import Stage

@@ -9,8 +9,7 @@ import pytest
 from advisor.host import Host
 from advisor.transaction.journal import Store
 from advisor.transaction.layers import layers_by_tunable
-from advisor.transaction.status import rollback_transactions, verify_transactions
-from advisor.transaction.verify import find_drift
+from advisor.transaction.status import find_drift, rollback_transactions, verify_transactions
 from tests.transaction.layered import BASE, apply, at_boot, build, live
 from tests.transaction.test_layers import HIGH, QUEUE, SWAP, out
 from tests.transaction.test_script import run_script

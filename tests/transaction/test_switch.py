@@ -9,7 +9,7 @@ import pytest
 
 from advisor.errors import CommandError, RefusedError, RestoredError
 from advisor.host import Host, PutFile, Step, WriteFile
-from advisor.report.steps import steps_text
+from advisor.report.fix import steps_text
 from advisor.report.transaction import status_text
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store

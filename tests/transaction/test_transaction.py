@@ -19,8 +19,7 @@ from advisor.host import Host, Step, WriteFile
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Record, Store
 from advisor.transaction.rollback import recover_unfinished, roll_back
-from advisor.transaction.status import rollback_transactions, verify_transactions
-from advisor.transaction.verify import find_drift
+from advisor.transaction.status import find_drift, rollback_transactions, verify_transactions
 from tests.transaction.system import TARGETS, apply_locked, build, plan_of, plan_of_values, roll_back_locked, store_of
 from tests.transaction.test_script import reload_stand_in, run_script
 from tests.trees import listing

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from advisor.cli import faults
-from advisor.cli.trial import watch_trial
+from advisor.cli.monitored import watch_trial
 from advisor.errors import CommandError
 from advisor.host.signals import Interrupted
 from advisor.transaction.apply import apply_plan

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.shell.data_file import make_data
+from advisor.shell.quote import make_data
 from advisor.transaction.watchdog import WATCH_KIND, Watchdog, watch_text
 from tests.running import run_text
 from tests.waiting import until

@@ -12,7 +12,7 @@ from advisor.host import Host
 from advisor.planning.records import Plan
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.side_effects import ItemOutcome
-from advisor.transaction.verify import find_drift
+from advisor.transaction.status import find_drift
 from tests.cases import cases
 from tests.exporters.apply_script.stage import Stage
 from tests.transaction.system import MACHINE, plan_of_values, roll_back_locked, store_of

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from advisor.host import Missing, Probe, ReadCommand, ReadEthtool, ReadFile, observe
-from advisor.shell.data_file import make_records
+from advisor.shell.quote import make_records
 from advisor.shell.rollback_script import probe_fields, script_text
 from tests.trees import host_of
 

@@ -8,7 +8,7 @@ import pytest
 
 from advisor.host import Host, MemoryFiles, Missing, NoCommands, WriteFile
 from advisor.tunables import FileEdit, apply_edit, parse_tunable
-from advisor.tunables.block_identity import later_rules
+from advisor.tunables.block import later_rules
 from advisor.tunables.preflight import Preflight
 from tests.cases import cases
 from tests.trees import host_of, make_tree

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.cpf_text import parse_cpf
+from advisor.facts.clusters.iris import parse_cpf
 from advisor.host import Host, MemoryFiles, NoCommands, observe
 from advisor.tunables import FileEdit, apply_edit, parse_tunable
 from tests.cases import cases

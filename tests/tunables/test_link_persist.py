@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 
 from advisor.host import Missing, RunCommand
 from advisor.tunables import FileEdit, Persisted, apply_edit, mentions_key, parse_tunable
-from advisor.tunables.assignment_edit import edit_assignment, is_one_value_a_line
-from advisor.tunables.interfaces_edit import edit_interfaces
+from advisor.tunables.file_edits import edit_assignment, edit_interfaces, edit_netplan, is_one_value_a_line
 from advisor.tunables.link_mtu import LinkMtu
-from advisor.tunables.netplan_edit import edit_netplan
 from tests.cases import cases
 from tests.managers import NETWORK, PROFILE, configured, links, managed, profile, running
 from tests.trees import host_of, make_tree

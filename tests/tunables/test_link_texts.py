@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from advisor.facts.ethtool_text import (
+from advisor.facts.network.ethtool_text import (
     kernel_feature_names,
     parse_ethtool_channels,
     parse_ethtool_coalesce,
@@ -22,7 +22,7 @@ from advisor.facts.ethtool_text import (
 )
 from advisor.host import Missing, Probe, ReadEthtool, ReadFile
 from advisor.host.ethtool import Answer, answer_key
-from advisor.host.link_text import cpulist, qdisc
+from advisor.host.kernel_text import cpulist, qdisc
 from advisor.host.steps import DriverGroup
 from advisor.tunables.link_queues import LinkRps
 from tests.captured import captured_file

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.facts.sysctl import origins, read_sysctl_sources
+from advisor.facts.settings.sysctl import origins, read_sysctl_sources
 from advisor.facts.unknown import Unknowns
 from advisor.tunables import FileEdit, apply_edit, parse_tunable
 from advisor.tunables.kernel_file import tmpfiles_edit

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from advisor.errors import CommandError
 from advisor.host import Host, Missing, ReadCommand, ReadIrqs, SetIrqs, Step, WriteFile, observe
-from advisor.host.link_text import highest_queue, indirection, setting_words
+from advisor.host.kernel_text import highest_queue, indirection, setting_words
 from advisor.shell.rollback_script import probe_fields, step_fields
 from tests.trees import host_of, listing, make_tree
 from tests.tunables.form_shell import NOTHING, SHELLS, fields_command, functions, plain, read_batch, read_by_shell

@@ -10,10 +10,21 @@ import fnmatch
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from advisor.facts.settings import sources
-from advisor.facts.settings.cautions import BAD, BETTER, DERIVES, judge_words
-from advisor.facts.settings.record import Caution, Gone, InUse, KernelVersion, Least, MemoryShare, Setting
-from advisor.host.package_data import read_sections
+from advisor.facts.settings import record as sources
+from advisor.facts.settings.record import (
+    BAD,
+    BETTER,
+    DERIVES,
+    Caution,
+    Gone,
+    InUse,
+    KernelVersion,
+    Least,
+    MemoryShare,
+    Setting,
+    judge_words,
+)
+from advisor.host.origin import read_sections
 
 __all__ = ["ATTRIBUTES", "CAUTIONS", "KEYS", "NAMED", "SETTINGS", "find_setting", "vendor_values"]
 

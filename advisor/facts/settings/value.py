@@ -4,15 +4,51 @@ not read, and some keys take a part of the numbers only (kernel/sysctl.c: proc_d
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
-from advisor.facts.reserved_ports import KEY as RESERVED_PORTS
-from advisor.facts.reserved_ports import parse_ports, ports_text
 from advisor.facts.settings import find_setting
 from advisor.facts.settings.record import Value
 from advisor.host.patterns import lazy_regex
 
+# Lists of ports as net.ipv4.ip_local_reserved_ports has them (kernel: networking/ip-sysctl).
+
+KEY = "net.ipv4.ip_local_reserved_ports"
+# The kernel reads a number that begins with 0 to another base.
+_NUMBER = "0|[1-9][0-9]{0,11}"
+_PART = lazy_regex(rf"({_NUMBER})(?:-({_NUMBER}))?", re.ASCII)
+
+
+def parse_ports(text: str) -> frozenset[int] | None:
+    """The ports of ``8080,9148-9150``; None where the text is no such list."""
+    spans: set[tuple[int, int]] = set()
+    for part in filter(None, text.strip().split(",")):
+        match = _PART.fullmatch(part.strip())
+        low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if low > high:
+            return None
+        spans.add((low, min(high, 65535)))
+    found: set[int] = set()
+    above = 0
+    # In order, so that what overlaps is counted once however often it is named.
+    for low, high in sorted(spans):
+        found.update(range(max(low, above), high + 1))
+        above = max(above, high + 1)
+    return frozenset(found)
+
+
+def ports_text(ports: Collection[int]) -> str:
+    """The list as the kernel prints it: in order, neighbours as one range."""
+    spans: list[tuple[int, int]] = []
+    for port in sorted(ports):
+        if spans and spans[-1][1] == port - 1:
+            spans[-1] = (spans[-1][0], port)
+        else:
+            spans.append((port, port))
+    return ",".join(f"{low}" if low == high else f"{low}-{high}" for low, high in spans)
+
+
 # A number as the kernel's proc_get_long takes it: no plus sign, hexadecimal and octal by their prefix.
-_NUMBER = lazy_regex(r"-?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
+_VALUE_NUMBER = lazy_regex(r"-?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
 _MOST_DIGITS = 40
 _INT = (-(1 << 31), (1 << 31) - 1)
 _LONG = (-(1 << 63), (1 << 64) - 1)
@@ -53,7 +89,7 @@ def refusal(key: str, value: str) -> str | None:
     words = re.split("[ \t\n]+", value.strip(" \t\n"))[: len(setting.fields) or 1]
     if not words[0]:
         return "the value is empty"
-    wrong = next((word for word in words if not _NUMBER.fullmatch(word)), None)
+    wrong = next((word for word in words if not _VALUE_NUMBER.fullmatch(word)), None)
     if wrong is not None:
         if "'" in wrong or '"' in wrong:
             return "the quotes become part of the value"
@@ -66,7 +102,7 @@ def refusal(key: str, value: str) -> str | None:
 def kernel_number(word: str) -> int | None:
     """What the kernel reads of a word as a number (proc_get_long: ``0x`` is hexadecimal, a leading ``0`` octal); None
     where it refuses it."""
-    return _parse_value(word) if _NUMBER.fullmatch(word) and len(word) <= _MOST_DIGITS else None
+    return _parse_value(word) if _VALUE_NUMBER.fullmatch(word) and len(word) <= _MOST_DIGITS else None
 
 
 def _parse_value(word: str) -> int:
@@ -115,7 +151,7 @@ def to_canonical(key: str, value: str, *, numbers: int | None = None) -> str:
     be, is returned unchanged, but for its blanks, of which one is left between two words.
     """
     folded = " ".join(value.split())
-    if key == RESERVED_PORTS and (ports := parse_ports(folded)) is not None:
+    if key == KEY and (ports := parse_ports(folded)) is not None:
         return ports_text(ports)
     if is_text_key(key):
         return folded

@@ -9,11 +9,71 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from advisor.errors import InvalidInputError, UsageError
-from advisor.facts.tuned.functions import AssertionFailedError
-from advisor.facts.tuned.ini import IniOption, Sections, decode_text, parse_tuned_ini
-from advisor.facts.tuned.places import is_plain_file, profile_directories
-from advisor.facts.tuned.variables import Expanded, Variables
+from advisor.facts.tuned.files import (
+    IniOption,
+    Sections,
+    decode_text,
+    is_plain_file,
+    parse_tuned_ini,
+    profile_directories,
+)
+from advisor.facts.tuned.functions import MAX_LENGTH, AssertionFailedError, expand_functions
 from advisor.host import Host, Missing
+from advisor.host.patterns import lazy_regex
+
+# TuneD's variables, ``${NAME}``: replaced in one pass, before the functions; ``\${NAME}`` stays as it is.
+
+_PLACE = lazy_regex(r"(?<!\\)\$\{(\w+)\}")
+_ESCAPED = lazy_regex(r"\\(\$\{\w+\})")
+
+
+class Expanded(msgspec.Struct, frozen=True):
+    """A text with its variables and functions replaced, and why parts of it could not be."""
+
+    text: str
+    unresolved: tuple[str, ...] = ()
+
+
+class Variables:
+    """The variables of a profile, in the order in which TuneD reads them."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._values: dict[str, Expanded] = {}
+
+    @property
+    def values(self) -> Mapping[str, Expanded]:
+        return dict(self._values)
+
+    def add(self, name: str, value: str) -> bool:
+        """Add one; False for a name that TuneD refuses. Raises AssertionFailedError."""
+        if not re.match(r"\w+$", name):
+            return False
+        self._values[name] = self.expand(value)
+        return True
+
+    def expand(self, text: str) -> Expanded:
+        """The text as TuneD writes it. Raises AssertionFailedError."""
+        unresolved: list[str] = []
+
+        def value_of(place: re.Match[str]) -> str:
+            known = self._values.get(place[1])
+            if known is None:
+                return place[0]
+            unresolved.extend(known.unresolved)
+            return known.text
+
+        static = _PLACE.sub(value_of, text) if self._values else text
+        if len(static) > MAX_LENGTH:
+            return Expanded(text, ("with its variables it is longer than any setting",))
+        static = _ESCAPED.sub(r"\1", static)
+        expanded = expand_functions(self._host, static, unresolved)
+        return Expanded(expanded, tuple(dict.fromkeys(unresolved)))
+
+    def missing(self, text: str) -> tuple[str, ...]:
+        """The variables of an expanded text that nothing defines."""
+        return tuple(dict.fromkeys(_PLACE.findall(text)))
+
 
 MAX_FILES = 64
 """Profiles that one may include, one after the other."""

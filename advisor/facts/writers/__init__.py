@@ -8,10 +8,10 @@ from advisor.facts.writers.last_word import (
     next_boot,
     overriding_write,
     read_boot_settings,
+    read_writes,
     rival_writes,
 )
-from advisor.facts.writers.record import LastWord, Write
-from advisor.facts.writers.table import read_writes
+from advisor.facts.writers.programs import LastWord, Write
 
 __all__ = [
     "BootSettings",

@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from advisor.facts.sysctl_files import dotted_key
+from advisor.facts.settings.sysctl import dotted_key
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 

@@ -7,15 +7,17 @@ unknown.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import NamedTuple
 
-from advisor.facts.site_settings import parse_multipath
-from advisor.facts.sysctl_files import dotted_key
-from advisor.facts.writers.commands import OF_INTEREST, written_file
-from advisor.facts.writers.record import Place
-from advisor.facts.writers.scripts import places_of
+from advisor.facts.network.link_claim import GOOGLE_CONFIG, OFF, is_stopped, is_switched_off
+from advisor.facts.settings.site_settings import parse_multipath
+from advisor.facts.settings.sysctl import dotted_key
+from advisor.facts.text import parse_settings
+from advisor.facts.writers.commands import NO_TIMEOUT, OF_INTEREST, written_file
+from advisor.facts.writers.programs import Place, Writer, places_of
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 
@@ -179,3 +181,169 @@ def _is_met(host: Host, one: _Token, kind: str, name: str) -> bool | None:
         return None
     is_alike = isinstance(has, str) and any(fnmatchcase(has, part) for part in one.value.split("|"))
     return is_alike is (one.sign == "==")
+
+
+# Modules that bring keys of /proc/sys along, and are loaded after systemd-sysctl has read its files (sysctl.d(5)).
+
+LATE: tuple[tuple[str, str, str | None], ...] = (
+    ("br_netfilter", "sysctl:net.bridge.bridge-nf-*", None),
+    ("br_netfilter", "sysctl:net.bridge.bridge-nf-call-*", "1"),
+    ("nf_conntrack", "sysctl:net.netfilter.nf_conntrack_*", None),
+    ("nf_conntrack", "sysctl:net.nf_conntrack_max", None),
+    ("ip_vs", "sysctl:net.ipv4.vs.*", None),
+    ("sctp", "sysctl:net.sctp.*", None),
+    ("rds", "sysctl:net.rds.*", None),
+    ("smc", "sysctl:net.smc.*", None),
+    ("mpls_router", "sysctl:net.mpls.*", None),
+    ("sunrpc", "sysctl:sunrpc.*", None),
+    ("lockd", "sysctl:fs.nfs.nlm_*", None),
+)
+"""Module, the keys that it has, and what they are until something sets them, where that is the same everywhere."""
+BRINGS = {
+    "br_netfilter": "net.bridge.bridge-nf-call-iptables, -ip6tables and -arptables become 1 when it is loaded: frames "
+    "between ports of a bridge then pass the firewall's FORWARD rules, and a policy of DROP cuts off virtual machines "
+    "and containers; sysctl:net.bridge.bridge-nf-call-iptables=0 in the same plan leaves them alone",
+    "nf_conntrack": "the keys below net.netfilter begin with the kernel's own values, nf_conntrack_max with one by "
+    "memory: where a rule asks for it, each connection takes an entry, and a full table drops new ones",
+}
+"""What else becomes of a host when a module is loaded (networking/bridge, networking/nf_conntrack-sysctl)."""
+LATER = "loaded later"
+"""What the next boot makes of such a module."""
+DIRECTORIES = ("/etc/modules-load.d", "/run/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d")
+
+
+def read_late_modules(host: Host) -> Iterator[Place]:
+    """Yield the keys of the modules that are loaded, and not early."""
+    lines = (line.split() for line in host.read_or_empty("/proc/modules").splitlines())
+    users = {words[0]: words[3].strip(",").split(",") for words in lines if len(words) > 3}
+    rows = [row for row in LATE if row[0] in users]
+    if not rows:
+        return
+    early = set(_early_modules(host))
+    # What loads early brings along what it needs.
+    while more := {name for name, by in users.items() if name not in early and early.intersection(by)}:
+        early |= more
+    is_late = any(module not in early for module, _, _ in rows)
+    rules = "\n".join(map(host.read_or_empty, list_rules(host))) if is_late else ""
+    for module, tunable, value in rows:
+        prefix = re.escape(tunable.removeprefix("sysctl:").partition("*")[0].rpartition(".")[0].replace(".", "/"))
+        is_applied = re.search(rf"KERNEL==\"{module}\".*(sysctl.*(--system|-p\b)|--prefix=[./]?{prefix})", rules)
+        if module not in early and not is_applied:
+            yield Place(tunable, value, by=f"the module {module}")
+    yield from (
+        Place(f"module:{module}", LATER) for module in dict.fromkeys(row[0] for row in rows) if module not in early
+    )
+
+
+def _early_modules(host: Host) -> Iterator[str]:
+    paths = [f"{place}/{name}" for place in DIRECTORIES for name in host.names(place) if name.endswith(".conf")]
+    for path in (*paths, "/etc/modules", "/etc/initramfs-tools/modules"):
+        yield from _words(line.partition("#")[0] for line in host.read_or_empty(path).splitlines())
+    for word in host.read_or_empty("/proc/cmdline").split():
+        name, _, value = word.partition("=")
+        if name in ("modules-load", "modules_load", "rd.modules-load", "rd.driver.pre"):
+            yield from (one.replace("-", "_") for one in value.split(","))
+
+
+def _words(lines: Iterable[str]) -> Iterator[str]:
+    yield from (line.split()[0].replace("-", "_") for line in lines if line.strip() and line[0] != ";")
+
+
+# Agents and packages of cloud providers, and other programs that come back to values of devices.
+
+_EC2_NETWORK = "/usr/lib/systemd/network/80-ec2.network"
+_OCI_CONFIG = "/etc/oci-utils.conf.d"
+_RDMA_AGENTS = ("/run/oci-hpc/oci-rdma-authentication.json", "/opt/oci-hpc/oci-cn-auth")
+_LOCAL_SSD = ("scheduler", "add_random", "nr_requests", "rotational", "rq_affinity", "nomerges")
+_NET = "/sys/class/net"
+
+
+def _disk_rules(name: str, model: str, host: Host) -> Iterator[Place]:
+    """The time of requests that a package's rule gives the disks of one model."""
+    path = next((f"{place}/{name}" for place in RULES if host.exists(f"{place}/{name}")), None)
+    found = re.search(r'ATTR\{queue/io_timeout\}="([0-9]+)"', host.read_or_empty(path) if path else "")
+    for disk in host.names("/sys/block") if found else ():
+        if host.read_or_empty(f"/sys/block/{disk}/device/model").strip() == model and found:
+            yield Place(f"block:{disk}:io_timeout", str(min(int(found[1]), NO_TIMEOUT)), path)
+
+
+def _local_ssds(host: Host) -> Iterator[Place]:
+    if host.exists("/usr/bin/google_optimize_local_ssd") and not is_switched_off(host, "optimize_local_ssd"):
+        yield Place("irq:*:affinity", None)
+        for disk in host.names("/sys/block"):
+            if "EphemeralDisk" in host.read_or_empty(f"/sys/block/{disk}/device/model"):
+                yield from (Place(f"block:{disk}:{name}", None) for name in _LOCAL_SSD)
+
+
+def _ec2_links(host: Host) -> Iterator[Place]:
+    found = re.search(r"(?m)^MTUBytes=([0-9]+)", host.read_or_empty(_EC2_NETWORK))
+    for link in host.names(_NET) if found else ():
+        place = host.readlink(f"{_NET}/{link}/device/driver")
+        if isinstance(place, Missing) or place.rpartition("/")[2] in ("ena", "ixgbevf", "vif"):
+            yield Place(f"link:{link}:mtu", found[1] if found else None, _EC2_NETWORK)
+
+
+def _oracle_vnics(host: Host) -> Iterator[Place]:
+    """Unless ``enabled`` of [vnic] is off, or ``vf_net`` on; of several files the order is not defined, so that one
+    that says so counts."""
+    texts = (host.read_or_empty(f"{_OCI_CONFIG}/{name}") for name in host.names(_OCI_CONFIG))
+    said = [one for text in texts for one in parse_settings(text.replace(":", "="), continued=False)]
+    is_off = any(
+        (value.lower() in OFF) is (key == "enabled")
+        for section, key, value in said
+        if section == "vnic" and key in ("enabled", "vf_net")
+    )
+    if host.exists("/usr/libexec/ocid") and not is_stopped(host, "ocid.service") and not is_off:
+        yield Place("link:*:mtu", "9000")
+
+
+def _oracle_rdma(host: Host) -> Iterator[Place]:
+    if any(map(host.exists, _RDMA_AGENTS)):
+        for link in host.names(_NET):
+            if host.exists(f"{_NET}/{link}/device/infiniband"):
+                yield Place(f"link:{link}:mtu", None)
+
+
+_LEAVES = f"= false in the section [InstanceSetup] of {GOOGLE_CONFIG} leaves these as they are set"
+_RUNTIME = "no file of advisor's is read after it: apply this without --runtime-only, or change the rule"
+BEFORE_UDEV = (
+    Writer(
+        "azure-vm-utils",
+        "whenever udev sees the disk, at boot for instance",
+        partial(_disk_rules, "80-azure-disk.rules", "MSFT NVMe Accelerator v1.0"),
+        _RUNTIME,
+        True,
+    ),
+    Writer(
+        "Google's guest environment",
+        "whenever udev sees the disk, at boot for instance",
+        partial(_disk_rules, "65-gce-disk-naming.rules", "nvme_card-pd"),
+        _RUNTIME,
+        True,
+    ),
+    Writer(
+        "amazon-ec2-net-utils",
+        "when systemd-networkd configures the link",
+        _ec2_links,
+        "a file NAME.network.d/50-mtu.conf for the link's own .network file overrides that",
+        True,
+    ),
+)
+"""Packages whose files are read before those that advisor writes."""
+AGENTS = (
+    Writer("google_optimize_local_ssd", "when its agent starts", _local_ssds, f"optimize_local_ssd {_LEAVES}", True),
+    Writer(
+        "ocid",
+        "for secondary VNICs, after each boot for instance",
+        _oracle_vnics,
+        f"enabled = false in the section [vnic] of a file in {_OCI_CONFIG} leaves them alone",
+        True,
+    ),
+    Writer(
+        "oracle-cloud-agent",
+        "by its plugin Compute HPC RDMA Authentication",
+        _oracle_rdma,
+        "leave these links to it, or disable the plugin in the instance's Oracle Cloud Agent tab",
+        True,
+    ),
+)

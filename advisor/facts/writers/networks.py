@@ -10,18 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from advisor.facts.ifupdown import read_stanzas
-from advisor.facts.ini_text import parse_settings, read_settings
-from advisor.facts.link_claim import LinkOwner, link_index, udev_property
-from advisor.facts.link_owner import read_link_owner
-from advisor.facts.netplan import bond_ports, read_definitions
-from advisor.facts.network_manager import profile_paths
-from advisor.facts.networkd import NETWORK_DIRECTORIES, network_files, read_network_mtu
-from advisor.facts.sysconfig import NETWORK_SCRIPTS, WICKED, parse_assignments, read_ifcfg
+from advisor.facts.network.link_claim import LinkOwner, link_index, udev_property
+from advisor.facts.network.link_files import NETWORK_SCRIPTS, WICKED, parse_assignments, read_ifcfg, read_stanzas
+from advisor.facts.network.link_managers import (
+    NETWORK_DIRECTORIES,
+    bond_ports,
+    network_files,
+    profile_paths,
+    read_definitions,
+    read_link_owner,
+    read_network_mtu,
+)
+from advisor.facts.text import parse_settings, read_settings
 from advisor.facts.writers.commands import FEATURES, ethtool
-from advisor.facts.writers.programs import LEASES, WICKED_LEASES
-from advisor.facts.writers.record import Place
-from advisor.facts.writers.scripts import WICKED_SCRIPTS, places_of
+from advisor.facts.writers.programs import LEASES, WICKED_LEASES, WICKED_SCRIPTS, Place, places_of
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 

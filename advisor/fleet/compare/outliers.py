@@ -15,27 +15,36 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.fleet.compare.attributes import OWN_PURPOSE, Scope, kind_of
 from advisor.fleet.compare.collected import Value
 from advisor.fleet.compare.columns import Fleet, Judge, JudgedRow
-from advisor.fleet.compare.comparison import FleetFinding, HardwareGroup, HostComparison, HostLine, UnknownOn
-from advisor.fleet.compare.consequences import key_of, without_covered, without_effects
-from advisor.fleet.compare.matching import match_links
-from advisor.fleet.compare.remedies import CommandOrigin, remedy_commands
+from advisor.fleet.compare.comparison import (
+    OWN_PURPOSE,
+    FleetFinding,
+    HardwareGroup,
+    HostComparison,
+    HostLine,
+    Scope,
+    UnknownOn,
+    kind_of,
+)
+from advisor.fleet.compare.path_findings import judge_matrix
+from advisor.fleet.compare.path_matrix import Matrix
+from advisor.fleet.compare.remedies import CommandOrigin, match_links, remedy_commands
 from advisor.fleet.compare.summary import TYPE_ATTRIBUTES, HardwareType, HostSummary
 from advisor.fleet.compare.topology import (
     clock_findings,
     cluster_findings,
     identity_findings,
+    key_of,
     network_findings,
     shared_networks,
     told_network,
+    without_covered,
+    without_effects,
 )
-from advisor.fleet.paths.findings import judge_matrix
-from advisor.fleet.paths.matrix import Matrix
-from advisor.host.grouping import group_pairs
+from advisor.host.numbers import group_pairs
 from advisor.rules import sources
-from advisor.rules.finding import SEVERITIES
+from advisor.rules.rule import SEVERITIES
 
 Classes = Mapping[Scope, Sequence[tuple[str, Sequence[int]]]]
 

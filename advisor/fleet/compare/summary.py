@@ -19,20 +19,30 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from advisor.errors import AdvisorError
-from advisor.facts.cpulist import format_list
 from advisor.facts.host_facts import Facts
+from advisor.facts.processors.cpulist import format_list
 from advisor.facts.settings import find_setting
 from advisor.facts.settings.record import Setting
+from advisor.facts.settings.sysctl import KEYS
 from advisor.facts.settings.value import value_of
-from advisor.facts.sysctl import KEYS
-from advisor.fleet.compare.collected import Collected, Value, collect_services, collect_storage, llt_cluster, llt_node
-from advisor.fleet.compare.summary_links import Membership, collect_links, link_roles, memberships_of
+from advisor.fleet.compare.collected import (
+    Collected,
+    Membership,
+    Value,
+    collect_links,
+    collect_services,
+    collect_storage,
+    link_roles,
+    llt_cluster,
+    llt_node,
+    memberships_of,
+)
 from advisor.host import Host
 from advisor.rules.queries import split_ids
-from advisor.rules.settings import machine_of
+from advisor.rules.settings.sysctls import machine_of
 from advisor.snapshot.remote.store import CapturedStore
 from advisor.transaction.journal import STATE_DIRECTORY
-from advisor.transaction.verify import find_drift
+from advisor.transaction.status import find_drift
 
 
 class AdvisorState(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from advisor.errors import CommandError, RefusedError, UsageError
 from advisor.fleet import counted_hosts
 from advisor.fleet.inventory import Access, Inventory, file_name, named_hosts
 from advisor.fleet.runs import run as running
-from advisor.fleet.runs.executor import Hands, Say
+from advisor.fleet.runs.executor import Hands, Say, take_up
 from advisor.fleet.runs.journal import (
     Asked,
     Ended,
@@ -37,9 +37,8 @@ from advisor.fleet.runs.proving import (
     read_sent_profile,
     settle_open_proofs,
 )
-from advisor.fleet.runs.reconcile import take_up
 from advisor.fleet.runs.waves import Canary, WaveShape
-from advisor.fleet.store import FleetStore
+from advisor.fleet.scan import FleetStore
 from advisor.planner import profile_requests
 from advisor.version import __version__
 

@@ -18,10 +18,10 @@ import msgspec
 
 from advisor.errors import BusyError, InvalidInputError, RefusedError, UsageError
 from advisor.fleet.runs.waves import Wave, WaveShape
-from advisor.fleet.store import FleetStore
+from advisor.fleet.scan import FleetStore
 from advisor.host.numbers import is_count
 from advisor.host.putfile import sync_directory
-from advisor.host.trusted_files import make_own_directory, open_own_file, read_own_file
+from advisor.host.safe_open import make_own_directory, open_own_file, read_own_file
 from advisor.snapshot.remote.store import Sought
 
 NAME = "journal"

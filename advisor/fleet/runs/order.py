@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from advisor.facts.clusters.infoscale import InfoScale
+from advisor.facts.clusters.llt import Llt
 from advisor.facts.host_facts import Facts
-from advisor.facts.infoscale import InfoScale
-from advisor.facts.iscsi import Iscsi
-from advisor.facts.links import Link
-from advisor.facts.llt import Llt
+from advisor.facts.network.links import Link
+from advisor.facts.remote.iscsi import Iscsi
 from advisor.fleet.runs.waves import Before, FailoverGroup, Waves
 from advisor.host import Host
 from advisor.host.numbers import is_count

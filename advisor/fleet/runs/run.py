@@ -2,7 +2,7 @@
 
 A wave is applied, its gate asked, and only then confirmed. Whatever goes wrong, all of that wave is rolled back and the
 run stops there; waves before it stay. A controller that is killed leaves each host of the wave to its watchdog, which
-rolls it back when its window is over; `advisor.fleet.runs.reconcile` resumes the run.
+rolls it back when its window is over; `advisor.fleet.runs.executor` resumes the run.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from advisor.errors import AdvisorError, NotRestoredError
 from advisor.fleet import counted_hosts
 from advisor.fleet.engine import HostAnswer
 from advisor.fleet.inventory import file_name
-from advisor.fleet.runs.executor import GATE_SECONDS, Hands, Result
+from advisor.fleet.runs.executor import GATE_SECONDS, FleetRollback, Hands, Result, make_host_done, settle_transactions
 from advisor.fleet.runs.journal import Ended, GateDone, RunInterrupted, RunJournal, Verb, WaveBegun, WaveEnded
-from advisor.fleet.runs.planning import FleetPlan
-from advisor.fleet.runs.reconcile import FleetRollback, make_host_done, settle_transactions
-from advisor.fleet.runs.wave_gate import (
+from advisor.fleet.runs.planning import (
     Baseline,
     EchoQuestion,
+    FleetPlan,
     GateTarget,
     baseline_questions,
     carried_by,
@@ -36,7 +35,7 @@ from advisor.fleet.runs.wave_gate import (
     targets_of,
 )
 from advisor.fleet.runs.waves import Wave
-from advisor.fleet.store import put_own
+from advisor.fleet.scan import put_own
 from advisor.host.signals import interruptible
 
 COMMAND_SECONDS = 600

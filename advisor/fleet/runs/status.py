@@ -11,7 +11,7 @@ import msgspec
 from advisor.errors import AdvisorError, RefusedError
 from advisor.fleet import FORKS, counted_hosts
 from advisor.fleet.inventory import Access, Inventory, InventoryHost, named_hosts
-from advisor.fleet.runs.executor import Hands, Result, Say, end_orphans
+from advisor.fleet.runs.executor import FleetRollback, Hands, Result, Say, end_orphans
 from advisor.fleet.runs.journal import (
     Ended,
     Resumed,
@@ -24,13 +24,12 @@ from advisor.fleet.runs.journal import (
     same_order,
 )
 from advisor.fleet.runs.planning import CapturedHost
-from advisor.fleet.runs.reconcile import FleetRollback
-from advisor.fleet.store import FleetStore
+from advisor.fleet.scan import FleetStore
 from advisor.host.signals import interruptible
 from advisor.snapshot.archive import open_snapshot
 from advisor.snapshot.remote.store import captured_status
 from advisor.transaction.journal import Record
-from advisor.transaction.verify import Drift
+from advisor.transaction.status import Drift
 
 HostState = Literal["as-set", "drifted", "nothing", "waiting", "unfinished", "failed"]
 """``as-set`` all that is active matches, ``drifted`` some of it does not, ``nothing`` is active, ``waiting`` a

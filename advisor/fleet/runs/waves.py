@@ -14,7 +14,7 @@ from graphlib import CycleError, TopologicalSorter
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.host.grouping import group_pairs
+from advisor.host.numbers import group_pairs
 
 GROWTH_PERCENT = (10, 50, 100)
 """Of all hosts to be changed, the waves after the canary take at most these shares.

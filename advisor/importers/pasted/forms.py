@@ -12,13 +12,12 @@ import msgspec
 from advisor.errors import AdvisorError
 from advisor.facts.host_facts import Facts
 from advisor.facts.settings import find_setting
+from advisor.facts.settings.sysctl import dotted_key
 from advisor.facts.settings.value import value_of
-from advisor.facts.sysctl_files import dotted_key
 from advisor.host import Host, PutFile
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
 from advisor.host.would_be import after_steps
-from advisor.importers.made import LACKS_KEY, shorten_text
 from advisor.importers.pasted.shell import (
     KEY,
     PROGRAMS,
@@ -35,11 +34,10 @@ from advisor.importers.pasted.shell import (
     read_command,
     sysctl,
 )
-from advisor.importers.pasted.text import Line, read_lines, walk_block, without_prompt
-from advisor.importers.planned import imported_targets
-from advisor.importers.records import Imported, ImportedSetting
+from advisor.importers.records import LACKS_KEY, Imported, ImportedSetting, shorten_text
 from advisor.importers.saptune import import_saptune
-from advisor.importers.source import kind_of_text
+from advisor.importers.source import Line, kind_of_text, read_lines, walk_block, without_prompt
+from advisor.importers.to_profile import imported_targets
 from advisor.profiles.profile import FieldSense
 
 MAX_SETTINGS = 4000
@@ -510,7 +508,7 @@ def _read_profile(
 
 
 def _import_profile(own: str, host: Host, place: str) -> Imported:
-    from advisor.importers.from_tuned import import_tuned
+    from advisor.importers.tuned.convert import import_tuned
 
     files = after_steps(host, [PutFile(place, own.encode())])
     read = import_saptune if kind_of_text(own) == "saptune" else import_tuned
@@ -523,7 +521,7 @@ _TALK = ("rpm", "reminder", "version", "")
 
 def import_profile(name: str, line: PastedSetting, host: Host, facts: Facts) -> Sequence[PastedSetting]:
     """Return what an installed profile of TuneD sets, at the line that chooses it; none where the host has none."""
-    from advisor.importers.from_tuned import import_tuned
+    from advisor.importers.tuned.convert import import_tuned
 
     try:
         made = import_tuned(name, host, "intent")

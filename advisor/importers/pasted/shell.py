@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from advisor.facts.sysctl_files import dotted_key, parse_sysctl_file
+from advisor.facts.settings.sysctl import dotted_key, parse_sysctl_file
 from advisor.facts.writers.commands import ANY
 from advisor.facts.writers.commands import PROGRAMS as SCRIPT_PROGRAMS
 from advisor.facts.writers.commands import ethtool as set_by_ethtool

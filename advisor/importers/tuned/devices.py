@@ -7,11 +7,22 @@ TuneD joins ``KEY=VALUE`` lines, sorted by key, of what pyudev shows: the kernel
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
+from typing import NamedTuple
 
-from advisor.facts.disks import kind_of
+import msgspec
+
+from advisor.facts.block.disks import kind_of
+from advisor.facts.system.identity import read_identity
+from advisor.facts.tuned.functions import MAX_CPUINFO
+from advisor.facts.tuned.profile import TunedProfile, Unit, Variables
+from advisor.facts.tuned.regex import UnsafePatternError, search_text
+from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing
+from advisor.host.numbers import whole_number
+from advisor.importers.records import Departure, Found, ImportedSetting, Mode, SourceLine
+from advisor.profiles.profile import FieldSense
 
 DATABASE = "/run/udev/data"
 _CLASSES = {"disk": ("/sys/class/block", "b"), "net": ("/sys/class/net", "n"), "cpu": ("/sys/bus/cpu/devices", "+cpu:")}
@@ -153,3 +164,208 @@ def assign_devices(instances: Sequence[tuple[str, Rules]], devices: Iterable[str
         taken = set(found[name])
         free = [device for device in free if device not in taken]
     return found
+
+
+# Which sections of a profile TuneD brings to bear on a host, in which order, and which devices each of them gets.
+
+DEVICE_PLUGINS = ("disk", "net", "cpu")
+
+
+class PluginInstance(msgspec.Struct, frozen=True):
+    """An active section. ``devices`` are those that it gets on this host; None for a plugin that has none.
+
+    ``is_first`` of its plugin. ``left_out`` says why TuneD passes the section over here, ``unclear`` why that is
+    unknown, ``inert`` which other section takes all of its devices.
+    """
+
+    unit: Unit
+    is_first: bool = True
+    devices: tuple[str, ...] | None = None
+    left_out: str | None = None
+    unclear: str | None = None
+    inert: str | None = None
+    is_shared: bool = False
+    """Another section gets some of the devices that its rules fit."""
+
+
+def make_instances(
+    profile: TunedProfile, host: Host, mode: Mode, main: Mapping[str, str]
+) -> tuple[PluginInstance, ...]:
+    """Every section, in the order in which TuneD applies them; those left out come last."""
+    judged = [_judge_unit(unit, profile, host) for unit in profile.units.values()]
+    active = [one for one in judged if one.left_out is None and one.unclear is None]
+    rest = [one for one in judged if one.left_out is not None or one.unclear is not None]
+    active.sort(key=lambda one: _read_priority(one.unit, main))
+    firsts = set()
+    found = []
+    for one in _with_devices(active, host, mode):
+        found.append(msgspec.structs.replace(one, is_first=one.unit.type not in firsts))
+        firsts.add(one.unit.type)
+    return (*found, *rest)
+
+
+def rules_of(unit: Unit) -> Rules:
+    """Return the rules by which a section gets its devices."""
+    return parse_device_rules(unit.devices, unit.by_udev)
+
+
+def _read_priority(unit: Unit, main: Mapping[str, str]) -> int:
+    option = unit.options.get("priority")
+    text = main.get("default_instance_priority", "0") if option is None else option.value or ""
+    return whole_number(text.strip().removeprefix("+")) or 0
+
+
+def _judge_unit(unit: Unit, profile: TunedProfile, host: Host) -> PluginInstance:
+    if not unit.enabled:
+        return PluginInstance(unit, left_out="the section is not enabled")
+    if unit.name in profile.unresolved:
+        return PluginInstance(unit, unclear=f"for which hosts or devices it is: {profile.unresolved[unit.name][0]}")
+    if unit.devices_udev_regex is not None:
+        chosen = _choose_by_udev(unit, unit.devices_udev_regex, host)
+        if isinstance(chosen, str):
+            return PluginInstance(unit, unclear=f"its devices are chosen by udev's properties: {chosen}")
+        unit = msgspec.structs.replace(unit, by_udev=chosen)
+    for what, pattern, read in (
+        ("cpuinfo_regex", unit.cpuinfo_regex, _read_cpuinfo),
+        ("uname_regex", unit.uname_regex, _make_uname),
+    ):
+        if pattern is None:
+            continue
+        text = read(host)
+        if text is None:
+            return PluginInstance(unit, unclear=f"whether its {what} fits this host is unknown")
+        try:
+            if not search_text(pattern, text, lines=True):
+                return PluginInstance(unit, left_out=f"it is not for this host: {what} does not fit")
+        except UnsafePatternError as error:
+            return PluginInstance(unit, unclear=f"its {what}: {error}")
+    return PluginInstance(unit)
+
+
+def _choose_by_udev(unit: Unit, pattern: str, host: Host) -> tuple[str, ...] | str:
+    """The devices whose properties the expression fits, or why that is unknown; none for a plugin without devices."""
+    names = devices_of(host, unit.type) if unit.type in DEVICE_PLUGINS else ()
+    properties = {name: udev_properties(host, unit.type, name) for name in names or ()}
+    unread = [name for name, text in properties.items() if text is None]
+    if unread:
+        return f"udev's database does not have {', '.join(unread[:4])}"
+    try:
+        return tuple(name for name, text in properties.items() if text and search_text(pattern, text, lines=True))
+    except UnsafePatternError as error:
+        return str(error)
+
+
+def _read_cpuinfo(host: Host) -> str | None:
+    text = host.read("/proc/cpuinfo")
+    return None if isinstance(text, Missing) else text[:MAX_CPUINFO]
+
+
+def _make_uname(host: Host) -> str | None:
+    """``Linux HOST RELEASE VERSION MACHINE``, as uname(2) has it."""
+    identity = read_identity(host, Unknowns())
+    version = host.read("/proc/sys/kernel/version")
+    parts = ("Linux", identity.hostname, identity.kernel, version, identity.architecture)
+    if identity.kernel is None or identity.architecture is None:
+        return None
+    return " ".join(part if isinstance(part, str) else "" for part in parts)
+
+
+def _with_devices(active: Sequence[PluginInstance], host: Host, mode: Mode) -> Iterator[PluginInstance]:
+    given = {}
+    known = {}
+    for plugin in DEVICE_PLUGINS:
+        own = [(one.unit.name, rules_of(one.unit)) for one in active if one.unit.type == plugin]
+        if own:
+            known[plugin] = devices_of(host, plugin) or ()
+            given[plugin] = assign_devices(own, known[plugin])
+    greedy: dict[str, str] = {}
+    for one in active:
+        plugin = one.unit.type
+        if plugin not in given:
+            yield one
+            continue
+        rules = rules_of(one.unit)
+        matched = rules.match(known[plugin])
+        got = matched if mode == "intent" else given[plugin][one.unit.name]
+        yield msgspec.structs.replace(
+            one, devices=got, inert=None if mode == "intent" else greedy.get(plugin), is_shared=got != matched
+        )
+        if rules.is_all:
+            greedy.setdefault(plugin, one.unit.name)
+
+
+# What every plugin's converter is given: the host, the mode, and one setting of one section.
+
+SENSES: dict[str, FieldSense] = {">": "at-least", "<": "at-most"}
+
+
+class Written(NamedTuple):
+    """A value without its operator, and the sense that the operator gives it."""
+
+    value: str
+    sense: FieldSense
+
+
+def parse_assignment(text: str) -> Written:
+    """What the author of ``>4096`` means, blanks around the value left out. A value of one character has none."""
+    if len(text) > 1 and text[0] in SENSES:
+        return Written(text[1:].strip(), SENSES[text[0]])
+    return Written(text, "exactly")
+
+
+def can_compare(text: str, current: str | None) -> bool:
+    """Whether TuneD can compare the two; what has no operator need not be compared."""
+    written = parse_assignment(text)
+    if written.sense == "exactly" or current is None:
+        return True
+    return _parse_integer(text[1:]) is not None and _parse_integer(current) is not None
+
+
+def _parse_integer(text: str) -> int | None:
+    try:
+        # Python refuses to convert thousands of digits, and so TuneD cannot compare them.
+        return int(text)
+    except ValueError:
+        return None
+
+
+def strip_quotes(text: str) -> str:
+    """Without the double quotes around the whole, as TuneD's sysctl plugin takes them off."""
+    return re.sub(r'^"(.*)"$', r"\1", text)
+
+
+class Context(msgspec.Struct, frozen=True):
+    """``main`` is TuneD's main configuration."""
+
+    host: Host
+    mode: Mode
+    main: Mapping[str, str]
+    variables: Variables
+    reapplied: Mapping[str, tuple[str, str, int]] = {}
+    """Sysctls that TuneD takes from the system's files after its own values: key → value and place."""
+
+    lacks_perf: bool = False
+    """TuneD does not load its plugin scheduler here, as Python's module perf is missing."""
+
+    version: tuple[int, ...] | None = None
+    """Of TuneD; None where it is unknown, and the newest that the tables have is taken."""
+
+    @property
+    def is_faithful(self) -> bool:
+        return self.mode == "faithful"
+
+
+class Given(Context, frozen=True, kw_only=True):
+    """One setting: ``text`` is its value with variables and functions replaced."""
+
+    line: SourceLine
+    key: str
+    text: str
+    instance: PluginInstance
+
+    def swallowed(self, why: str, departs: Departure = "refused") -> ImportedSetting:
+        """What TuneD passes over without failing: faithfully nothing happens, and a person looks at the intent."""
+        return self.line.ignored(why, departs) if self.is_faithful else self.line.manual(why, departs)
+
+
+Converter = Callable[[Given], Found]

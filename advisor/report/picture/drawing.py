@@ -12,21 +12,7 @@ from itertools import pairwise
 
 import msgspec
 
-from advisor.report.picture.records import (
-    CeilingPicture,
-    Chip,
-    Crossing,
-    HostPicture,
-    Look,
-    Panel,
-    PictureBlock,
-    PictureNote,
-    PictureSection,
-    Place,
-    Tile,
-    Words,
-)
-from advisor.report.svg import (
+from advisor.report.html import (
     LONGEST_WHOLE,
     SMALL,
     Anchor,
@@ -41,6 +27,20 @@ from advisor.report.svg import (
     flow_pieces,
     is_bold,
     text_width,
+)
+from advisor.report.picture.scene import (
+    CeilingPicture,
+    Chip,
+    Crossing,
+    HostPicture,
+    Look,
+    Panel,
+    PictureBlock,
+    PictureNote,
+    PictureSection,
+    Place,
+    Tile,
+    Words,
 )
 
 TITLE_SIZE = 12.0

@@ -2,7 +2,7 @@
 
 `capture_script` gives the script, the same for every host; `decode_capture` reads its stream, as it comes over a
 connection, into a `RemoteCapture` whose archive `advisor.snapshot.archive.open_snapshot` opens. What the script takes
-is listed in `advisor.snapshot.remote.wanted`. Nothing of a stream is kept but what a scan and the plans of all profiles
+is listed in `advisor.snapshot.remote.manifest`. Nothing of a stream is kept but what a scan and the plans of all profiles
 read of it, with its secrets removed (`advisor.facts.redaction`).
 """
 
@@ -24,32 +24,28 @@ from msgspec.structs import replace
 
 from advisor.diagnosis.observation import read_context
 from advisor.errors import AdvisorError, InvalidInputError
-from advisor.facts.dm import STATUS
-from advisor.facts.drive_health import SMARTCTL
+from advisor.facts.block.dm import STATUS
+from advisor.facts.block.drive_health import SMARTCTL
+from advisor.facts.block.filesystems import FSTYP, VXTUNEFS
+from advisor.facts.block.mounts import DF
 from advisor.facts.redaction import without_secrets
-from advisor.facts.space import DF
-from advisor.facts.sysctl_files import DIRECTORIES, SYSCTL_CONF
-from advisor.facts.vxfs import FSTYP, VXTUNEFS
+from advisor.facts.settings.sysctl import DIRECTORIES, SYSCTL_CONF
 from advisor.host import Completed, Host, MemoryFiles, Missing, lazy_regex
 from advisor.host.commands import SAFE_PATH, MeteredCommands
-from advisor.host.files import UNRECORDED, ReadBudget
-from advisor.host.input_files import open_given
+from advisor.host.files import UNRECORDED, ReadBudget, open_given
 from advisor.observe.network import CONNECTIONS
-from advisor.observe.recording import encode_span
-from advisor.observe.series import take_sample
-from advisor.observe.span import CounterSpan
+from advisor.observe.rates import take_sample
+from advisor.observe.sample import CounterSpan, encode_span
 from advisor.planner import read_for_scan_and_plans
 from advisor.planning.records import FileChange, Plan
 from advisor.shell.quote import shell_quote
 from advisor.shell.state_table import CLOSED
 from advisor.snapshot import archive as snapshot
 from advisor.snapshot import tar as tarball
-from advisor.snapshot.remote import wanted
-from advisor.snapshot.remote.copying import parse_copy_errors
-from advisor.snapshot.remote.replayed import CapturedCommands, ethtool_answers
-from advisor.snapshot.remote.store import captured_status
+from advisor.snapshot.archive import SPAN
+from advisor.snapshot.remote import manifest as wanted
+from advisor.snapshot.remote.store import CapturedCommands, captured_status, ethtool_answers, parse_copy_errors
 from advisor.snapshot.remote.stream import Stream, read_stream
-from advisor.snapshot.spans import SPAN
 from advisor.transaction.journal import Begun, decode_journal, encode_entry, unpack_journal
 from advisor.tunables import FileEdit
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from advisor.errors import InvalidInputError
-from advisor.host.input_files import open_given
+from advisor.host.files import open_given
 from advisor.host.patterns import lazy_regex
 
 MAGIC = "advisor-capture"

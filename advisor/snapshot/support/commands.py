@@ -14,8 +14,8 @@ from functools import cached_property
 
 import msgspec
 
+from advisor.facts.block.smart import smartctl_as_json
 from advisor.facts.redaction import without_credentials
-from advisor.facts.smartctl_text import smartctl_as_json
 from advisor.host import Completed, Missing, is_count, lazy_regex
 from advisor.host.commands import DEADLINE_SECONDS
 

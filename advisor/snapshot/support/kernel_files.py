@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from advisor.facts.block import whole_of
-from advisor.facts.sysctl_files import key_path
+from advisor.facts.block.block import whole_of
+from advisor.facts.settings.sysctl import key_path
 from advisor.host import is_count, lazy_regex
 from advisor.snapshot.support.commands import ArchiveCommands
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from advisor.exporters.apply_script import transaction_script
 from advisor.host import live_host
 from advisor.transaction.journal import Store
-from advisor.transaction.verify import find_drift
+from advisor.transaction.status import find_drift
 from tests.running import run_text
 from tests.transaction.full import PAGE, fill
 from tests.transaction.live import made_plan

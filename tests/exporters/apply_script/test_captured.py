@@ -14,7 +14,7 @@ from advisor.profiles.profile import profile_paths
 from advisor.transaction.apply import apply_plan
 from advisor.transaction.journal import Store
 from advisor.transaction.rollback import roll_back
-from advisor.transaction.verify import find_drift
+from advisor.transaction.status import find_drift
 from tests.captured import captured_root
 from tests.exporters.apply_script.stage import SHELLS, reported
 from tests.serving_hosts import GENERAL

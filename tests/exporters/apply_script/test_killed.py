@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.transaction.status import rollback_transactions
-from advisor.transaction.verify import find_drift
+from advisor.transaction.status import find_drift, rollback_transactions
 from tests.cases import read_cases
 from tests.exporters.apply_script.stage import SHELLS as ALL_SHELLS
 from tests.exporters.apply_script.stage import Stage

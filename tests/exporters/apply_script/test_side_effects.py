@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from advisor.transaction.apply import apply_plan
-from advisor.transaction.verify import find_drift
+from advisor.transaction.status import find_drift
 from tests.exporters.apply_script.stage import SHELLS, Stage, reported
 from tests.transaction import queues, system
 from tests.transaction.system import store_of

@@ -1,0 +1,1 @@
+"""Block devices, what is made of them, and what lies on them."""

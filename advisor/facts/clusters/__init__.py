@@ -1,0 +1,1 @@
+"""InfoScale, InterSystems IRIS and BeeGFS."""

@@ -1,0 +1,1 @@
+"""Links, what they stand on, and the files that set them."""

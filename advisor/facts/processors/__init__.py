@@ -1,0 +1,1 @@
+"""Processors, their sets, NUMA nodes, PCI devices and interrupts."""

@@ -1,0 +1,1 @@
+"""Storage that another machine serves."""

@@ -1,0 +1,1 @@
+"""The machine, its memory, its services, and what it is seen to serve."""

@@ -1,1 +1,0 @@
-"""The paths between the nodes of a fleet: each asks the others."""

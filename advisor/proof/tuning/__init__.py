@@ -1,0 +1,1 @@
+"""The search for the value that measures best."""

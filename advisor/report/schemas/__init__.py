@@ -1,1 +1,0 @@
-"""The JSON Schemas of the documents that ``--json`` prints, computed from the records behind the documents."""

@@ -1,0 +1,1 @@
+"""Rules of disks, arrays and their controllers."""

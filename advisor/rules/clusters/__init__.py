@@ -1,0 +1,1 @@
+"""Rules of InfoScale, InterSystems IRIS and BeeGFS."""

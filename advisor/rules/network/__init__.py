@@ -1,0 +1,1 @@
+"""Rules of links and of what runs over them."""

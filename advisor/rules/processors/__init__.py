@@ -1,0 +1,1 @@
+"""Rules of processors, PCI devices, and what runs near which."""

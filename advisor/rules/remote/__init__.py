@@ -1,0 +1,1 @@
+"""Rules of storage that another machine serves."""

@@ -1,0 +1,1 @@
+"""Rules of kernel parameters and of the command line."""
