@@ -4,9 +4,9 @@
 
 Twelve candidates on machines whose runs scatter by 8 %, under loads that stay, drift or step. Either none of them does
 anything, or one is better by 10 % and the others do nothing, little, or harm. `advisor tune` as it is (the engine of
-`advisor.proof.tuning.records`, two placebos, 24 blocks at most, a confirmation of at most 24 pairs); against the best mean of n
-runs of each, with the threshold that errs in 5 % where the load stays, and against Mann-Whitney on n + n runs with
-Holm. Both run candidate after candidate, as people do. Prints Markdown tables; docs/proof.md holds one run.
+`advisor.proof.tuning.records`, two placebos, 24 blocks at most, a confirmation of at most 24 pairs); against the best
+mean of n runs of each, with the threshold that errs in 5 % where the load stays, and against Mann-Whitney on n + n
+runs with Holm. Both run candidate after candidate, as people do. Prints Markdown tables; docs/proof.md holds one run.
 """
 
 from __future__ import annotations

@@ -17,24 +17,18 @@ from advisor.errors import UsageError
 from advisor.version import describe_version
 
 ROOMS: dict[str, tuple[str, ...]] = {
-    "scan": ("scan", "snapshot"),
+    "scan": ("scan", "snapshot", "probe"),
     "judge": ("judge",),
-    "recommend": ("recommend",),
-    "why": ("why",),
-    "observe": ("observe",),
-    "limits": ("limits",),
-    "size": ("size",),
+    "limits": ("recommend", "limits", "size"),
+    "why": ("why", "observe"),
     "muting": ("mute", "unmute"),
-    "library": ("profiles", "explain"),
+    "library": ("profiles", "explain", "schema"),
     "change": ("plan", "apply", "confirm", "status", "verify", "rollback", "rollback-script"),
     "fix": ("fix",),
-    "apply_script": ("apply-script",),
+    "exporting": ("apply-script",),
     "prove": ("prove", "prove-arms", "prove-values", "prove-live", "prove-replay"),
-    "tune": ("tune",),
-    "bench": ("bench", "compare"),
-    "probe": ("probe",),
+    "bench": ("tune", "bench", "compare"),
     "fleet": ("fleet",),
-    "schema": ("schema",),
     "agents": ("mcp", "approve"),
 }
 """The commands that each module of this package declares in its ``COMMANDS``."""

@@ -15,7 +15,7 @@ from advisor.observe.processes import HIDDEN_STORAGE
 from advisor.observe.sample import CounterSpan
 
 MODULES = (
-    *("parts", "cloud", "storage", "standstill", "memory", "processors", "network", "tables", "network_storage"),
+    *("failures", "cloud", "storage", "standstill", "memory", "processors", "network", "exhausted", "network_storage"),
     "clock",
 )
 

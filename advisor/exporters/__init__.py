@@ -8,21 +8,18 @@ from __future__ import annotations
 import msgspec
 
 from advisor.errors import UsageError
-from advisor.exporters import apply_script as shell
-from advisor.exporters import files, network_manager, tuned
-from advisor.exporters import files as ansible
-from advisor.exporters import files as cloud_init
+from advisor.exporters import apply_script, files, network_manager, tuned
 from advisor.exporters.settings import Bundle, Exported, SkippedSetting, collect_settings
 
 __all__ = ["FORMATS", "Bundle", "Exported", "SkippedSetting", "collect_settings", "export_form"]
 
 FORMATS = {
-    "ansible": ansible.make_role,
-    "cloud-init": cloud_init.user_data,
+    "ansible": files.make_role,
+    "cloud-init": files.user_data,
     "files": files.make_tree,
     "networkmanager": network_manager.make_nmcli_script,
     "nmstate": network_manager.make_state,
-    "shell": shell.make_shell_script,
+    "shell": apply_script.make_shell_script,
     "tuned": tuned.make_tuned_profile,
 }
 

@@ -30,7 +30,7 @@ ImportedSense = FieldSense | tuple[FieldSense, ...]
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What the record of a key says against a value on this host, as a scan would (`advisor.rules.settings.sysctls`)."""
+    """What the record of a key says against a value on this host, as a scan (`advisor.rules.settings.sysctls`) does."""
 
     id: str
     severity: str

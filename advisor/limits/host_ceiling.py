@@ -2,8 +2,8 @@
 
 Every path loads what is below it: a drive, each PCI Express link above the drive, the EC2 instance, the links. How much
 follows from the arithmetic of its arrays (`advisor.limits.figures`): a mirror's writes load each of its drives in full.
-`advisor.limits.figures` then finds the most that all paths carry together. Two arrays behind one adapter, targets on the
-same drives, the paths of a multipath device and the members of a bond therefore never count twice.
+It also finds the most that all paths carry together. Two arrays behind one adapter, targets on the same drives, the
+paths of a multipath device and the members of a bond therefore never count twice.
 """
 
 from __future__ import annotations

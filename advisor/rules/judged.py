@@ -112,8 +112,8 @@ def _has_ebs_model(facts: Facts) -> bool:
 
 
 _SUBJECTS: Mapping[str, Callable[[Facts], object]] = {
-    "arrays": lambda facts: facts.arrays,
-    "attachment": lambda facts: (
+    "block.arrays": lambda facts: facts.arrays,
+    "block.attachment": lambda facts: (
         facts.fibre_channel
         or facts.arrays
         or any(
@@ -122,34 +122,28 @@ _SUBJECTS: Mapping[str, Callable[[Facts], object]] = {
         )
         or any(link.kind == "infiniband" or "pci_write_ordering" in link.detail for link in facts.links)
     ),
-    "beegfs": lambda facts: facts.beegfs,
-    "beegfs_client": lambda facts: facts.beegfs,
-    "beegfs_links": lambda facts: facts.beegfs,
-    "beegfs_settings": lambda facts: facts.beegfs,
-    "beegfs_sizes": _needs_nobody,
-    "controllers": lambda facts: facts.controllers or facts.arrays,
-    "difference": _needs_nobody,
-    "drive_health": lambda facts: (
-        any(disk.health is not None for disk in facts.disks) or any(one.drives for one in facts.controllers)
-    ),
-    "drive_caches": lambda facts: facts.disks,
-    "ebs": lambda facts: facts.host.cloud or _has_ebs_model(facts),
-    "ebs_purchase": lambda facts: facts.purchases or facts.bursting,
-    "ebs_quotas": _has_ebs_model,
-    "iris": lambda facts: facts.iris,
-    "iris_memory": lambda facts: facts.iris,
-    "iscsi": lambda facts: facts.iscsi,
-    "judged": _needs_nobody,
-    "iscsi_sessions": lambda facts: facts.iscsi or facts.arrays,
-    "llt": lambda facts: facts.llt,
-    "llt_cluster": lambda facts: facts.llt,
-    "locality_score": _needs_nobody,
-    "md": lambda facts: facts.arrays,
-    "multipath": _needs_nobody,
-    "pcie": lambda facts: any(disk.pcie for disk in facts.disks) or any(link.pcie for link in facts.links),
+    "block.controllers": lambda facts: facts.controllers or facts.arrays,
+    "block.drive_caches": lambda facts: facts.disks,
+    "block.md": lambda facts: facts.arrays,
+    "block.vxvm": lambda facts: facts.arrays,
+    "clusters.beegfs": lambda facts: facts.beegfs,
+    "clusters.beegfs_client": lambda facts: facts.beegfs,
+    "clusters.beegfs_links": lambda facts: facts.beegfs,
+    "clusters.beegfs_settings": lambda facts: facts.beegfs,
+    "clusters.iris": lambda facts: facts.iris,
+    "clusters.iris_memory": lambda facts: facts.iris,
+    "clusters.llt": lambda facts: facts.llt,
+    "clusters.llt_cluster": lambda facts: facts.llt,
+    "processors.locality_score": _needs_nobody,
+    "processors.pcie": lambda facts: any(one.pcie for one in facts.disks) or any(one.pcie for one in facts.links),
+    "remote.ebs": lambda facts: facts.host.cloud or _has_ebs_model(facts),
+    "remote.ebs_purchase": lambda facts: facts.purchases or facts.bursting,
+    "remote.ebs_quotas": _has_ebs_model,
+    "remote.iscsi": lambda facts: facts.iscsi,
+    "remote.iscsi_sessions": lambda facts: facts.iscsi or facts.arrays,
+    "remote.multipath": _needs_nobody,
+    "remote.storage_software": lambda facts: facts.software or facts.network_storage,
     "roles": lambda facts: facts.roles,
-    "storage_software": lambda facts: facts.software or facts.network_storage,
-    "vxvm": lambda facts: facts.arrays,
 }
 """What a host has where a rule of the module can find something without a declared workload. On other hosts the module
 is not loaded. A module that is not named here always is."""
@@ -167,13 +161,21 @@ else:
 
 @cache
 def _module_names() -> tuple[str, ...]:
-    names = {name for directory in __path__ for name in os.listdir(directory)}
-    return tuple(sorted(name[:-3] for name in names if name.endswith(".py") and name[:-3].isidentifier()))
+    """The modules below this package, by their path: ``block.md``."""
+    names = set()
+    for directory in __path__:
+        for place in (directory, *(one.path for one in os.scandir(directory) if one.is_dir())):
+            room = place[len(directory) + 1 :]
+            stems = (name[:-3] for name in os.listdir(place) if name.endswith(".py"))
+            names |= {
+                f"{room}.{stem}" if room else stem for stem in stems if stem.isidentifier() and stem != "__init__"
+            }
+    return tuple(sorted(names))
 
 
 @cache
 def _collect_rules(names: tuple[str, ...]) -> tuple[Rule, ...]:
-    modules = {name: import_module(name) for name in (f"advisor.rules.{one}" for one in names if one != "__init__")}
+    modules = {name: import_module(name) for name in (f"advisor.rules.{one}" for one in names)}
     # The sort is stable: within a module, rules stay in the order in which they stand there.
     rules = (rule for rule in REGISTERED.values() if rule.module in modules)
     return tuple(sorted(rules, key=lambda rule: (getattr(modules[rule.module], "ORDER", LAST), rule.module)))

@@ -39,7 +39,7 @@ def all_needs() -> dict[str, dict[str, str]]:
             if subject in words
             for field in ("", *sorted(({*KEYS} if subject == "sysctl" else kept & records) & words))
         ]
-        found.setdefault(rule.module.rpartition(".")[2], {})[rule.id] = " ".join(read)
+        found.setdefault(rule.module.removeprefix("advisor.rules."), {})[rule.id] = " ".join(read)
     return dict(sorted(found.items()))
 
 

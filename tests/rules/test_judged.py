@@ -54,11 +54,11 @@ def test_rules_of_a_subject_that_a_host_lacks_are_judged() -> None:
     """Without IRIS its rules need nothing else; whether there is IRIS must be known."""
     rows = TABLE.read_text("utf-8").splitlines()
     readers = {row.split(",")[1] for row in rows if "disks.kind" in row.split(",")[2].split()}
-    assert find_gate("iris", facts()) == frozenset({"iris"})
-    assert find_gate("tcp", facts()) is None
+    assert find_gate("clusters.iris", facts()) == frozenset({"iris"})
+    assert find_gate("network.tcp", facts()) is None
     assert 0 < _judged("disks.sda.kind")[0] < len(readers)
     count, unread = _judged("iris")
-    assert (count >= sum(row.startswith("iris") for row in rows), unread) == (True, ("iris",))
+    assert (count >= sum(row.startswith("clusters.iris") for row in rows), unread) == (True, ("iris",))
 
 
 def test_a_rule_with_a_finding_was_judged() -> None:

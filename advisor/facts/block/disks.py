@@ -1,8 +1,8 @@
 """Disks: what they are, their queue settings, where they sit, and what is mounted from them.
 
 Everything comes from ``/sys/block`` (kernel: Documentation/ABI/stable/sysfs-block). Devices that are made of others are
-in ``advisor.facts.block.arrays``; CD drives, floppies and RAM disks are left out, and so are loop, zram and network block
-devices that are not in use.
+in ``advisor.facts.block.arrays``; CD drives, floppies and RAM disks are left out, and so are loop, zram and network
+block devices that are not in use.
 """
 
 from __future__ import annotations

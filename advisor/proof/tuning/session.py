@@ -2,8 +2,8 @@
 
 Everything that can be refused is refused before the host is touched. The session is written to the state directory
 before it starts and after every block: a search that was killed goes on where it was (`load_session`), and its values
-are restored as those of every trial are. The engine (`advisor.proof.tuning.records`) knows arms by number alone. The confirmation
-is a proof of its own (`advisor.proof.profile`), registered in the session before it starts.
+are restored as those of every trial are. The engine (`advisor.proof.tuning.records`) knows arms by number alone. The
+confirmation is a proof of its own (`advisor.proof.profile`), registered in the session before it starts.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 `capture_script` gives the script, the same for every host; `decode_capture` reads its stream, as it comes over a
 connection, into a `RemoteCapture` whose archive `advisor.snapshot.archive.open_snapshot` opens. What the script takes
-is listed in `advisor.snapshot.remote.manifest`. Nothing of a stream is kept but what a scan and the plans of all profiles
-read of it, with its secrets removed (`advisor.facts.redaction`).
+is listed in `advisor.snapshot.remote.manifest`. Nothing of a stream is kept but what a scan and the plans of all
+profiles read of it, with its secrets removed (`advisor.facts.redaction`).
 """
 
 from __future__ import annotations
