@@ -29,7 +29,7 @@ from advisor.host.files import IS_DIRECTORY, UNRECORDED, ReadBudget, open_given
 from advisor.host.patterns import lazy_regex
 from advisor.observe.sample import CounterSpan, decode_span
 from advisor.snapshot import tar as tarball
-from advisor.snapshot.support.kinds import find_kind, is_wanted
+from advisor.snapshot.support.kinds import find_kind, is_wanted, siblings
 
 if TYPE_CHECKING:
     from tarfile import TarFile
@@ -285,6 +285,11 @@ def open_unpacked(path: Path) -> Host:
             f"{path}: a directory without the files of an unpacked sosreport or other support archive",
             hint=f"--root {path} reads a captured tree" if is_tree else _TAKEN,
         )
+    if beside := siblings(*kind, members.contents):
+        one, other = sorted((kind[1], *beside))[:2]
+        raise InvalidInputError(
+            f"{path}: holds several archives, as {one[1:]} and {other[1:]}", hint="give one of them"
+        )
     return _make_host(members, str(path))
 
 
@@ -440,6 +445,9 @@ class _Source(NamedTuple):
         """What lies in a directory; no link is followed, no device or pipe opened."""
         files = DirectoryFiles(str(top))
         last = ""
+        name_of_top = os.path.basename(os.path.abspath(top))
+        # Of some kinds the folder's own name is what says it.
+        above = f"{name_of_top}/" if "VRTSexplorer" in name_of_top else ""
 
         def members() -> Iterator[tarball.Member]:
             nonlocal last
@@ -453,7 +461,7 @@ class _Source(NamedTuple):
                         kind = _KINDS_OF_FILES.get(stat.S_IFMT(status.st_mode), "other")
                         target = os.readlink(path) if kind == "link" else ""
                         size = status.st_size if kind == "file" else 0
-                        yield tarball.Member(last[1:], kind, size, target, int(status.st_mtime))
+                        yield tarball.Member(f"{above}{last[1:]}", kind, size, target, int(status.st_mtime))
 
         def content() -> bytes:
             data = files.read(last)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import tarfile
 from collections.abc import Mapping
@@ -72,8 +73,6 @@ COMMANDS = {
 
 def mangled(command: str) -> str:
     """As sos names an output."""
-    import re
-
     return re.sub(r"[^\w\-./]+", "_", re.sub(r"^/(usr/)?s?bin/", "", command)).replace("/", ".").strip("._")
 
 
@@ -103,6 +102,8 @@ SUSE = {
     "  redis.service loaded active running R\n  minio.service loaded active exited M\n",
     **{f"/bin/systemctl show '{one}.service' | sort": f"Id={one}.service\nMainPID=7\n" for one in ("redis", "minio")},
     "/usr/sbin/tuned-adm active": "Current active profile: sapconf\n",
+    "/bin/systemctl --no-pager show | sort": "Tainted=\nVersion=254.5+suse.29\n",
+    "/bin/systemctl --no-pager list-unit-files": "a.timer disabled enabled\nfstrim.timer enabled enabled\n",
     "/usr/sbin/nvme list": "ERROR: Command not found or not executable\n",
 }
 
@@ -208,6 +209,9 @@ def test_a_supportconfig_has_the_kernels_files_as_commands(tmp_path: Path) -> No
     assert [one.state for one in answers if isinstance(one, Missing)] == ["unreadable", "unreadable"]
     facts = scan(host)
     (disk,) = (disk for disk in facts.disks if disk.name == "sda")
+    assert disk.model == "HSV450"
+    assert facts.systemd
+    assert (facts.systemd.version, facts.systemd.is_running, facts.systemd.trims) == (254, True, True)
     assert (disk.numa_node, disk.pci, disk.queue["rq_affinity"]) == (1, "0000:00:05.0", "2")
     assert (facts.owners.saptune_notes, facts.owners.tuned_profile) == (("900929", "941735"), "sapconf")
     assert {role: signs for role, signs in facts.roles.items() if signs} == {"redis": ("redis.service",)}
@@ -239,12 +243,14 @@ def test_what_is_missing_is_unknown_and_asked_for(tmp_path: Path) -> None:
     files = sosreport({name: text for name, text in COMMANDS.items() if "multipath" not in name and "lvs" not in name})
     files["/sosreport-db7-2026/sos_logs/sos.log"] = (
         "2026-03-04 11:21:00,1 WARNING: [plugin:lvm2] command '/sbin/dmsetup table' timed out after 300s\n"
+        "2026-03-04 11:26:00,1 INFO: Plugin block timed out\n"
     )
     files["/sosreport-db7-2026/sos_commands/lvm2/lvs"] = "bash: lvs: command not found\n"
     host = opened(tmp_path, packed(files))
     facts = scan(host)
     unknown = {one.fact: one.why for one in facts.unknown}
     assert "timed out after 300s" in unknown["arrays.device-mapper.table"]
+    assert "archive.plugin_block" in unknown
     assert any(fact.startswith("arrays.mpatha") and fact.endswith(".state") for fact in unknown)
     answer = host.run(("lvs", "--all"))
     assert isinstance(answer, Missing)
@@ -437,6 +443,68 @@ def test_devices_by_the_outputs_of_tools(tmp_path: Path) -> None:
     assert (connection.header_digest, connection.data_digest) == (True, False)
 
 
+def test_a_folder_of_archives_is_none_of_them(tmp_path: Path) -> None:
+    files = sosreport()
+    more = {path.replace("db7-2026", "db8-2026"): text for path, text in files.items()}
+    with pytest.raises(InvalidInputError, match="several"):
+        open_host(snapshot=unpacked(tmp_path, files | more))
+    host = open_host(snapshot=unpacked(tmp_path, {f"/case{path}": text for path, text in files.items()}) / "case")
+    assert host.origin
+    assert host.origin.title == "sosreport 4.5"
+
+
+@pytest.mark.parametrize("text", ["", "\n", "bash: line 1: x: command not found\n"])
+def test_outputs_that_say_nothing_leave_everything_unknown(tmp_path: Path, text: str) -> None:
+    silent = dict.fromkeys((*COMMANDS, "mount -l", "df -aliT", "df -al", "smartctl -a /dev/sda", "ip route"), text)
+    top = "/sosreport-db7-2026"
+    files = {
+        path: text for path, text in sosreport(silent).items() if path.startswith((f"{top}/sos_", f"{top}/version"))
+    }
+    facts = scan(opened(tmp_path, packed(files)))
+    unknown = {one.fact for one in facts.unknown}
+    assert {"links", "disks", "filesystems", "filesystems.used_percent", "disks.health", "sysctl", "numa"} <= unknown
+    assert not any((facts.links, facts.disks, facts.filesystems, facts.sysctl))
+
+
+def test_a_number_behind_a_dot_is_a_vlan_and_no_copy(tmp_path: Path) -> None:
+    outputs = {f"ethtool {option}{link}": f"{link}\n" for link in ("p.9", "p", "q.9") for option in ("", "-i ")}
+    host = opened(tmp_path, packed(sosreport(outputs)))
+    answers = [host.run(("ethtool", *asked)) for asked in (("-i", "p"), ("-i", "p.9"), ("p",), ("-i", "q"))]
+    said = [one.stdout.split()[0] if isinstance(one, Completed) else one.state for one in answers]
+    assert said == ["p", "p.9", "p", "absent"]
+
+
+ROUTES = """\
+default proto static metric 100
+\tnexthop via 10.1.0.1 dev bond0 weight 1
+\tnexthop via 10.1.0.2 dev ens1 weight 1
+unreachable 10.9.0.0/16 metric 4278198272
+default via 10.9.0.1 dev ens1 table 7
+"""
+NSTAT = "TcpInSegs 9 0.0\nUdp6RcvbufErrors 7 0.0\nUdpRcvbufErrors 3 0.0\nTcpExtPruneCalled 5 0.0\n"
+
+
+def test_routes_and_counters_by_the_outputs_of_tools(tmp_path: Path) -> None:
+    host = opened(tmp_path, packed(sosreport({**COMMANDS, "ip route show table all": ROUTES, "nstat -zas": NSTAT})))
+    facts = scan(host)
+    assert {link.name: link.default_route for link in facts.links} == {"bond0": True, "ens1": False, "lo": False}
+    routes = host.read("/proc/net/route")
+    assert isinstance(routes, str)
+    assert routes.split()[:4] == ["bond0", "00000000", "0100010A", "0003"]
+    assert (facts.counters.tcp_pruned, facts.counters.udp_receive_buffer_errors) == (5, 3)
+
+
+@pytest.mark.parametrize("inodes", ["df -ali -x autofs", "df -aliT -x autofs"])
+def test_how_full_file_systems_are(tmp_path: Path, inodes: str) -> None:
+    outputs = {
+        "df -al -x autofs": "Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/sdd1 100 20 60 25% /\n",
+        inodes: "Filesystem      Inodes IUsed IFree IUse% Mounted on\n/dev/sdd1           10     2     8   20% /\n",
+        "mount -l": "/dev/sdd1 on / type xfs (rw) [root]\n",
+    }
+    (one,) = scan(opened(tmp_path, packed(sosreport({**COMMANDS, **outputs})))).filesystems
+    assert (one.used_percent, one.inodes_used_percent) == (25, 19)
+
+
 def test_secrets_reach_no_page(tmp_path: Path) -> None:
     files = sosreport({**COMMANDS, "ipmitool lan print": "x", "xfs_info /srv": "password: hunter2\n"})
     top = "/sosreport-db7-2026"
@@ -502,14 +570,18 @@ def test_what_an_archive_holds_nothing_of_is_no_absence(tmp_path: Path) -> None:
     assert [(one.mountpoints, one.options) for one in facts.filesystems] == [(("/data",), "rw,noatime")]
 
 
-def test_vrtsexplorer(tmp_path: Path) -> None:
-    top = "/VRTSexplorer_db7"
+@pytest.mark.parametrize("form", ["archive", "named", "renamed", "above"])
+def test_vrtsexplorer(tmp_path: Path, form: str) -> None:
+    top = "/VRTSexplorer_db7" if form != "renamed" else "/db7"
     files = {
         f"{top}/vxvm/vxdisk_path.out": "SUBPATH DANAME DMNAME GROUP STATE\nsda disk_0 dg1 dg ENABLED\n",
         f"{top}/llt/lltstat_-nvv": "LLT node information:\n",
         f"{top}/etc/llttab": "set-node db7\nset-cluster 7\nlink eth1 eth1 - ether - -\n",
     }
-    host = opened(tmp_path, packed(files))
+    if form == "archive":
+        host = opened(tmp_path, packed(files))
+    else:
+        host = open_host(snapshot=unpacked(tmp_path, files) / (top[1:] if form != "above" else ""))
     assert host.origin
     assert host.origin.kind == "VRTSexplorer"
     facts = scan(host)

@@ -36,6 +36,7 @@ from advisor.facts.system.memory import DMIDECODE
 from advisor.facts.system.services import LIST_RUNNING, VERSION
 from advisor.facts.unknown import CASSANDRA, DECLUSTERED, LLT_FLOW_QUERY
 from advisor.facts.writers.devices import DIRECTORIES as MODULE_DIRECTORIES
+from advisor.facts.writers.devices import MODPROBE_PLACES
 from advisor.facts.writers.devices import RULES as UDEV_RULES
 from advisor.facts.writers.programs import (
     CLOUD_FILES,
@@ -278,6 +279,7 @@ CONFIGURATION: tuple[tuple[str, Names], ...] = (
     ("/lib/sysctl.d", ("*.conf",)),
     ("/boot", ("sysctl.conf-*",)),
     ("/usr/lib/modules/*", ("sysctl.conf",)),
+    *((place, ("*.conf",)) for place in MODPROBE_PLACES[1:]),
     *((place, ("*.conf",)) for place in _words("/etc/tmpfiles.d /run/tmpfiles.d")),
     *((place, ("*.conf",)) for place in _words("/usr/local/lib/tmpfiles.d /usr/lib/tmpfiles.d")),
     *((place, ("*.conf",)) for place in MODULE_DIRECTORIES),
@@ -287,7 +289,7 @@ CONFIGURATION: tuple[tuple[str, Names], ...] = (
     (f"{CLOUD_FILES[0]}.d", ("*.cfg",)),
     *((place, ("*.rules",)) for place in UDEV_RULES),
     ("/etc/multipath/conf.d", ("*.conf",)),
-    ("/etc/sysconfig/network", ("ifcfg-*", "config")),
+    ("/etc/sysconfig/network", ("ifcfg-*", "ifsysctl*", "config")),
     ("/etc/sysconfig/network-scripts", ("ifcfg-*",)),
     *((place, ("*.yaml",)) for place in _words("/run/netplan /etc/netplan /lib/netplan /usr/lib/netplan")),
     ("/run/NetworkManager/system-connections", ("*",)),

@@ -183,10 +183,12 @@ def _read_sections(text: str, outputs: dict[str, bytes], files: dict[str, bytes]
 
 
 def _read_failures(contents: Mapping[str, bytes], failed: dict[str, str]) -> None:
-    """Commands that sos' own log says timed out, by their mangled names."""
+    """Commands, by their mangled names, and plugins that sos' own log says timed out."""
     log = contents.get("/sos_logs/sos.log", b"")[: 8 << 20].decode("utf-8", "replace")
     for command, why in _TIMED_OUT.findall(log):
         failed.setdefault(mangled(command), f"{command[:80]} {why} as the archive was made")
+    for plugin in re.findall(r" Plugin (\w{1,40}) timed out", log):
+        failed.setdefault(f"plugin_{plugin}", f"sos' plugin {plugin} timed out as the archive was made")
 
 
 def _read_date(

@@ -60,6 +60,12 @@ def _running_units(text: str, argv: Sequence[str]) -> str:
     return "\n".join(line for line in lines if re.match(r"\S+\.service +loaded +active +running\b", line))
 
 
+def _version_of_manager(text: str, argv: Sequence[str]) -> str:
+    """The version of systemd, which is a property of the manager as well."""
+    found = re.search(r"^Version=(([0-9]+)\S*)$", text, re.MULTILINE)
+    return f"systemd {found[2]} ({found[1]})" if found else text
+
+
 def _asked_units(text: str, argv: Sequence[str]) -> str:
     """The properties of the asked units in what ``systemctl show`` prints of all."""
     asked = frozenset(argv)
@@ -154,10 +160,17 @@ ROWS = (
     ),
     Row(r"dumpe2fs -h .*", (r"dumpe2fs_(-h_)?{last}",)),
     Row(r"xfs_info .*", (r"xfs_info_{last}",)),
-    Row(r"ethtool eth.*", (r"ethtool_{last}",)),
-    Row(r"df .*", (r"df_-\w*T\w* df_-\w*i.*", r"df_-\w*l?.* df_-\w*i.*", r"df(_-\w+.*)?"), _df_output),
+    Row(
+        r"df .*",
+        (r"df_-[^i_]*T[^i_]*(_.*)? df_-\w*i.*", r"df_-[^i_]+(_.*)? df_-\w*i.* mount(_-l)?", r"df(_-\w+.*)?"),
+        _df_output,
+    ),
     Row(r"systemctl list-units .*", (r"systemctl_(--[a-z-]+_)*list-units.*",), _running_units),
-    Row(r"systemctl --version", (r"systemctl_--version", r"systemd_--version")),
+    Row(
+        r"systemctl --version",
+        (r"systemctl_--version", r"systemd_--version", r"systemctl_(--no-pager_)?show(_--all|_sort)?"),
+        _version_of_manager,
+    ),
     Row(r"systemctl show .*", (r"systemctl_show_service_--all", r"systemctl_show_.*service.*"), _asked_units),
     Row(r"dmidecode .*", (r"dmidecode(_.*)?",)),
     Row(r"zpool status .*", (r"zpool_status(_-\w+)*",)),
@@ -196,7 +209,7 @@ class ArchiveCommands:
 
     @cached_property
     def _by_words(self) -> dict[frozenset[str], str]:
-        return {frozenset(_COPY.sub("", name).split("_")): name for name in reversed(list(self._outputs))}
+        return {frozenset(name.split("_")): name for name in reversed(list(self._outputs))}
 
     def run(
         self, argv: Sequence[str], *, timeout: float = DEADLINE_SECONDS, stdin: str | None = None
@@ -226,8 +239,9 @@ class ArchiveCommands:
         return [(found[1], self._outputs[name].decode("utf-8", "replace")) for name, found in names if found]
 
     def has_program(self, program: str) -> bool:
-        """Whether there is any output of it."""
-        return program in self._by_program
+        """Whether there is any output in which it says something."""
+        names = self._by_program.get(program, ())
+        return any(self._outputs[name].strip() and not self._is_refusal(name) for name in names)
 
     def _find(self, pattern: str) -> str | None:
         fitting = re.compile(rf"(?:{pattern})(?:\.[0-9]{{1,3}})?")

@@ -7,6 +7,7 @@ the archive itself is never replaced, and a size that a tool has rounded is not 
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -110,17 +111,32 @@ def read_kernel_files(
         _add_numactl(made, text)
     for text in commands.texts(r"lscpu"):
         _add_lscpu(made, text)
+    for text in commands.texts(r"ip_route(_show|_list)?(_table_(all|main))?"):
+        _add_routes(made, text)
+    for text in commands.texts(r"nstat_-\w*a\w*"):
+        _add_counters(made, text)
     for text in commands.texts(r"systemctl_(--[a-z-]+_)*list-units.*"):
         for unit in re.findall(r"^\W*([\w:.@\\-]+\.(?:service|scope)) +loaded +active +running\b", text, re.MULTILINE):
             # As systemd keeps them; where a link leads, which is the id of the run, no table says.
             made.links.setdefault(f"/run/systemd/units/invocation:{unit}", "unknown")
+    for text in commands.texts(r"systemctl_(--[a-z-]+_)*list-unit-files"):
+        units = re.findall(r"^([\w:.@\\-]+\.timer) +(enabled|disabled|static)\b", text, re.MULTILINE)
+        for unit, state in units:
+            # That it could be asked says that systemd is the init of this host, as sd_booted(3) tells by the directory.
+            made.directories.add("/run/systemd/system")
+            if state == "enabled":
+                made.links.setdefault(
+                    f"/etc/systemd/system/timers.target.wants/{unit}", f"/usr/lib/systemd/system/{unit}"
+                )
     for text in commands.texts(r"saptune_(.*_)?status.*"):
         for notes in re.findall(r'^applied Notes: +(.*)$|"Notes applied": *\[([^\]]*)\]', text, re.MULTILINE):
             for note in re.findall(r"\w[\w.-]{0,63}", "".join(notes)):
                 made.put(f"/run/saptune/saved_state/{note}", "")
     for text in commands.texts(r"mount(_-l)?"):
         rows = re.findall(r"^(\S+) on (/\S*) type (\S+) \(([^\s)]+)\)", text, re.MULTILINE)
-        made.put("/proc/mounts", "\n".join(f"{' '.join(row)} 0 0" for row in rows))
+        # Every host has a root: an output without a row says nothing.
+        if rows:
+            made.put("/proc/mounts", "\n".join(f"{' '.join(row)} 0 0" for row in rows))
     for text in commands.texts(r"free(_-k)?"):
         for kind, total, free in re.findall(r"^(Mem|Swap): +([0-9]+) +[0-9]+ +([0-9]+)\b", text, re.MULTILINE):
             meminfo += f"{kind}Total: {total} kB\n{kind}Free: {free} kB\n"
@@ -352,7 +368,10 @@ def _add_lsblk(made: KernelFiles, rows: list[dict[str, str]], places: dict[str, 
         for column, attribute in _LSBLK_QUEUE.items():
             value = row.get(column, "").strip()
             if value and not (is_partition and column != "MAJ:MIN"):
-                made.put(f"{path}/{attribute}", f"[{value}]" if column == "SCHED" else value)
+                device = made.links.get(f"{path}/device", "device")
+                # Behind a link the file is at its target.
+                place = os.path.normpath(f"{path}/{attribute.replace('device', device, 1)}")
+                made.put(place, f"[{value}]" if column == "SCHED" else value)
 
 
 def _stack(made: KernelFiles, name: str, below: str, places: Mapping[str, str]) -> None:
@@ -475,3 +494,43 @@ def _add_lscpu(made: KernelFiles, text: str) -> None:
     online = re.search(r"^On-line CPU\(s\) list: *([0-9,-]+)$", text, re.MULTILINE)
     if online:
         made.put("/sys/devices/system/cpu/online", online[1])
+
+
+def _add_routes(made: KernelFiles, text: str) -> None:
+    """The main IPv4 table as ``ip route`` prints it: of a route with several next hops the kernel lists the first."""
+    rows: list[str] = []
+    for line in text.replace("\n\t", " ").splitlines():
+        found = re.match(
+            r"(default|[0-9.]{7,15}(?:/[0-9]{1,2})?) .*?(?:via ([0-9.]{7,15}) )?dev (\S{1,15})(?: |$)", line
+        )
+        if found is None or " table " in line:
+            continue
+        metric = re.search(r" metric ([0-9]{1,9})\b", line)
+        try:
+            network = ipaddress.IPv4Network(found[1].replace("default", "0.0.0.0/0"), strict=False)
+            numbers = [network.network_address, ipaddress.IPv4Address(found[2] or 0), network.netmask]
+        except ValueError:
+            continue
+        to, gateway, mask = (f"{int.from_bytes(number.packed, 'little'):08X}" for number in numbers)
+        flags = "0003" if found[2] else "0001"
+        rows.append(
+            "\t".join((found[3], to, gateway, flags, "0", "0", metric[1] if metric else "0", mask, "0", "0", "0"))
+        )
+    if rows:
+        made.put("/proc/net/route", "\n".join(rows))
+
+
+def _add_counters(made: KernelFiles, text: str) -> None:
+    """Counters of the protocols since the start, as ``nstat -a`` prints them: protocol and name in one word."""
+    named = r"^(TcpExt|IpExt|MPTcpExt|IcmpMsg|Icmp|UdpLite|Udp|Tcp|Ip)([A-Z]\w*) +([0-9]{1,20}) "
+    tables: dict[str, list[tuple[str, str]]] = {}
+    for protocol, name, count in re.findall(named, text, re.MULTILINE):
+        tables.setdefault(protocol, []).append((name, count))
+    for path in ("netstat", "snmp") if tables else ():
+        lines = [
+            " ".join((f"{protocol}:", *words))
+            for protocol, pairs in tables.items()
+            if protocol.endswith("Ext") == (path == "netstat")
+            for words in zip(*pairs, strict=True)
+        ]
+        made.put(f"/proc/net/{path}", "\n".join(lines))

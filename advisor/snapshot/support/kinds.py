@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import product
 
 import msgspec
 
@@ -14,8 +15,8 @@ from advisor.host.patterns import lazy_regex
 
 _WANTED = lazy_regex(
     r"/(?:[^/]+/){0,2}?(?:proc|sys|etc|run|dev|usr/lib|usr/local/lib|usr/share/iris|lib|opt|var/lib|var/opt"
-    r"|sos_commands|sos_reports|sos_logs|insights_commands|meta_data|commands)(?:/.*)?"
-    r"|/(?:[^/]+/)?(?:[\w.-]+\.txt|version_info|branch_info|hostname|date|uptime)"
+    r"|sos_commands|sos_reports|sos_logs|insights_commands|meta_data|commands|vx|vxvm|vcs|llt|gab|fs|vxfs)(?:/.*)?"
+    r"|/(?:[^/]+/){0,2}(?:[\w.-]+\.txt|version_info|branch_info|hostname|date|uptime)"
     r"|/(?:[^/]*VRTSexplorer[^/]*/|var/[^/]+/VRTSexplorer/).*"
 )
 """What of an archive is kept: the host's own files where readers look for them, and the outputs of commands."""
@@ -64,10 +65,14 @@ KINDS = (
     ),
     Kind(
         "VRTSexplorer",
-        r"/(?:vx|vxvm|vcs|llt|gab|fs|vxfs)/.+",
+        r"/(vx|vxvm|vcs|llt|gab|fs|vxfs)/.+",
         r"/(?!(?:etc|proc|sys|usr|var|opt)/)(?:[^/]+/)*([^/]+?)(?:\.out|\.txt)?",
     ),
 )
+
+
+_ABOVE = (r"|/[^/]+|/var/[^/]+/[^/]+", r"/[^/]+/[^/]+")
+"""The top of an archive, the likeliest first: as its tool made it, then in a folder of somebody's own."""
 
 
 def is_wanted(path: str) -> bool:
@@ -80,16 +85,25 @@ def find_kind(contents: Iterable[str]) -> tuple[Kind, str] | None:
     return _find_kind(tuple(contents))
 
 
+def siblings(kind: Kind, top: str, contents: Iterable[str]) -> set[str]:
+    """The tops of further archives of this kind, in the folder in which this one lies."""
+    beside = lazy_regex(f"({top.rpartition('/')[0]}/[^/]+)(?:{kind.marks})") if top else None
+    return {found[1] for path in contents if beside and (found := beside.fullmatch(path))} - {top}
+
+
 @lru_cache(maxsize=2)
 def _find_kind(paths: tuple[str, ...]) -> tuple[Kind, str] | None:
     if any(path.startswith("/root/") for path in paths[:1]):
         return None
-    for kind in KINDS:
-        marks = lazy_regex(rf"(/[^/]+|/var/[^/]+/[^/]+)?(?:{kind.marks})")
-        for path in paths:
-            found = marks.fullmatch(path)
-            top = (found[1] or "") if found else ""
-            if found and (kind.name != "VRTSexplorer" or "VRTSexplorer" in top):
+    for above, kind in product(_ABOVE, KINDS):
+        marks = lazy_regex(f"({above})(?:{kind.marks})")
+        signs: dict[str, set[str]] = {}
+        for found in filter(None, map(marks.fullmatch, paths)):
+            top = found[1]
+            of_top = signs.setdefault(top, set())
+            of_top.add(found[marks.groups])
+            # One folder of a plain name may be anybody's, two are not.
+            if kind.name != "VRTSexplorer" or "VRTSexplorer" in top or len(of_top) > 1:
                 return kind, top
     return None
 
