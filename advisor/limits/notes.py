@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from advisor.facts.block.block import LEVELS, MIRRORS
 from advisor.facts.block.block_graph import BlockGraph, BlockNode
 from advisor.facts.clusters.iris import Role
 from advisor.facts.host_facts import Facts
@@ -65,8 +66,22 @@ def degraded_notes(node: BlockNode) -> Iterator[str]:
             continue
         if array.family == "multipath":
             yield f"{array.name}: {_paths_words(array.missing, len(array.members))}"
+        elif array.family in MIRRORS:
+            words = "these ceilings do not count a member that is being rebuilt, which may serve reads already"
+            yield f"{array.name} is {array.state or 'not whole'}: {words}"
         else:
-            yield f"{array.name} is {array.state or 'not whole'}: reconstruction lies below these ceilings"
+            words = "these ceilings are bounds that do not count reconstruction"
+            yield f"{array.name} is {array.state or 'not whole'}: {words}"
+
+
+def bound_notes(node: BlockNode) -> Iterator[str]:
+    """Name the work that the figures of an array leave out."""
+    for array in node.arrays():
+        level = LEVELS[array.family] if array.family else None
+        if level and level.uncounted:
+            yield f"{array.name}: a bound that does not count {level.uncounted}"
+        if any(member.relation == "journal" for member in array.members):
+            yield f"{array.name}: a bound that does not count the wait for its journal before each write"
 
 
 def _paths_words(missing: int, left: int) -> str:

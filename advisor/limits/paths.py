@@ -18,6 +18,7 @@ from advisor.limits.links import PciAndNetwork, pcie_ceiling, physical_below, wi
 from advisor.limits.machines import Given, Machine
 from advisor.limits.media import Hired, Media, flow_notes, hired_machine, network_ceiling
 from advisor.limits.notes import (
+    bound_notes,
     bucket_notes,
     degraded_notes,
     iris_words,
@@ -149,6 +150,7 @@ def _controller_layers(node: BlockNode, facts: Facts) -> Iterator[str]:
 
 def _make_notes(node: BlockNode, facts: Facts, media: Media, ceilings: Sequence[PathCeiling]) -> Iterator[str]:
     yield from degraded_notes(node)
+    yield from bound_notes(node)
     for array in node.arrays():
         if array.level == FILE_LEVEL and array.family is None:
             names = ", ".join(member.name for member in array.members)

@@ -63,3 +63,25 @@ def test_declared_volumes_that_are_not_here_are_named() -> None:
     many = tuple(DeclaredVolume("gp3", device=f"nvme{n}n1", gib=1) for n in range(8))
     (note,) = limits_of(facts(), None, Declared(many)).notes
     assert note.endswith("nvme4n1 and 3 more")
+
+
+@pytest.mark.parametrize(
+    ("level", "more", "bound"),
+    [
+        ("cache", {}, True),
+        ("writecache", {}, True),
+        ("snapshot", {}, True),
+        ("snapshot-origin", {}, True),
+        ("raid5", {"journal": ["sdc"]}, True),
+        ("raid5", {"missing": 1, "state": "degraded"}, True),
+        ("raid1", {"missing": 1, "state": "recovering"}, True),
+        ("raid5", {}, False),
+        ("raid1", {}, False),
+    ],
+)
+def test_a_ceiling_far_from_what_is_reached_is_said_to_be_a_bound(
+    level: str, more: dict[str, object], bound: bool
+) -> None:
+    disks = [disk(name, kind="scsi") for name in ("sda", "sdb", "sdc")]
+    paths = limits_of(facts(disks, [array("top", level, ["sda", "sdb", "sdc"], **more)])).paths
+    assert any("not count" in note for path in paths if path.device == "top" for note in path.notes) == bound

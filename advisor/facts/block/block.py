@@ -184,11 +184,12 @@ BESIDE: frozenset[Relation] = frozenset({"cache", "journal", "metadata", "write-
 
 class Level(msgspec.Struct, frozen=True):
     """``parity`` is how many members' worth of a stripe is parity, ``small_write`` how many operations of members a
-    small write costs."""
+    small write costs, ``uncounted`` the work that no figure of its members shows."""
 
     relation: Relation
     parity: int = 0
     small_write: int = 1
+    uncounted: str | None = None
 
 
 _WHOLE = Level("data")
@@ -203,8 +204,12 @@ LEVELS = {
     "raid6": Level("parity", 2, 6),
     "linear": Level("concatenation"),
     "multipath": Level("path"),
-    **dict.fromkeys(("thin", "thin-pool", "cache", "writecache", "bcache", "snapshot", "snapshot-origin"), _WHOLE),
-    **dict.fromkeys(("vdo", "integrity", "crypt", "file", "replica", "zvol"), _WHOLE),
+    **dict.fromkeys(("cache", "bcache"), Level("data", uncounted="reads that miss the cache, and copies into it")),
+    "writecache": Level("data", uncounted="the writeback to the device behind the cache"),
+    **dict.fromkeys(
+        ("snapshot", "snapshot-origin"), Level("data", uncounted="the copy of each chunk before its first write")
+    ),
+    **dict.fromkeys(("thin", "thin-pool", "vdo", "integrity", "crypt", "file", "replica", "zvol"), _WHOLE),
 }
 STRIPED = frozenset({"raid0", "raid4", "raid5", "raid6", "raid10", "striped"})
 PARITY_DISKS = {level: row.parity for level, row in LEVELS.items() if row.parity}
