@@ -35,6 +35,7 @@ from advisor.host.steps import (
 # What would keep a step from being carried out on the running host: asked before anything is promised.
 
 _NOT_ALLOWED = "this process may not write it, as in a container or without a capability"
+FIXED = "the kernel lets nobody write it"
 OF_FIRST_NETWORK = "not in this network namespace: run it on the host"
 # linux/capability.h
 _CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_MODULE": 16}
@@ -61,7 +62,7 @@ def step_obstacle(host: Host, step: Step) -> str | None:
                 return None
             if not mode & 0o222:
                 is_of_first = path.startswith("/proc/sys/net/") and in_own_network()
-                return OF_FIRST_NETWORK if is_of_first else "the kernel lets nobody write it"
+                return OF_FIRST_NETWORK if is_of_first else FIXED
             return None if not host.is_root or os.access(place, os.W_OK) else _NOT_ALLOWED
         case SetIrqs():
             return _read_only("/proc/irq")

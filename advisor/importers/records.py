@@ -132,7 +132,7 @@ def is_growing(key: str) -> bool:
 def lowered_fields(live: str, wanted: str) -> tuple[tuple[int, int], ...]:
     """The numbers that ``wanted`` would lower, each with what it would become; none where fields do not correspond."""
     old, new = live.split(), wanted.split()
-    if len(old) != len(new) or not all(re.fullmatch(r"[0-9]{1,20}", word) for word in (*old, *new)):
+    if len(old) != len(new) or not all(re.fullmatch(r"-?[0-9]{1,20}", word) for word in (*old, *new)):
         return ()
     return tuple((int(was), int(now)) for was, now in zip(old, new, strict=True) if int(now) < int(was))
 

@@ -12,6 +12,7 @@ from advisor.facts.settings.value import to_canonical
 from advisor.facts.writers import Write, next_boot, overriding_write
 from advisor.facts.writers.last_word import RANKS, SYSCTL_FILES
 from advisor.host import Missing
+from advisor.host.would_be import FIXED
 from advisor.planning.guards import (
     check_guards,
     clock_clashes,
@@ -229,12 +230,20 @@ def _judge_target(
 def _write_obstacle(observed: ObservedTarget, seen: Observations, *, runtime_only: bool) -> str | None:
     """Why this process could not set the value, or not write the file that persists it."""
     if observed.obstacle:
-        return f"cannot be set: {observed.obstacle}"
+        return f"{_NO_RIGHT}{observed.obstacle}"
     for edit in () if runtime_only else observed.file_edits:
         state = seen.files[edit.path]
         if isinstance(state, FileState) and state.obstacle and not _is_as_edited(edit, seen):
-            return f"{edit.path} cannot be written: {state.obstacle}; --runtime-only changes live values alone"
+            return f"{edit.path}{_NO_FILE}{state.obstacle}; --runtime-only changes live values alone"
     return None
+
+
+_NO_RIGHT, _NO_FILE = "cannot be set: ", " cannot be written: "
+
+
+def lacks_right(reason: str) -> bool:
+    """Return whether a value is blocked by what this process may do, not by the value."""
+    return (reason.startswith(_NO_RIGHT) and not reason.endswith(FIXED)) or _NO_FILE in reason
 
 
 def _refusal_state(target: PlanTarget, observed: ObservedTarget) -> SkipState:

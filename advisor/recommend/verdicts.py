@@ -18,11 +18,14 @@ from advisor.facts.settings.site_settings import SiteSetting
 from advisor.facts.settings.sysctl import is_pattern
 from advisor.facts.settings.value import to_canonical
 from advisor.facts.writers import next_boot, overriding_write
+from advisor.facts.writers.devices import module_of
 from advisor.host import Host, Missing, observe
+from advisor.host.would_be import FIXED
 from advisor.importers.pasted.forms import PassedOver, Pasted, PastedSetting
 from advisor.importers.pasted.on_host import on_this_host
 from advisor.importers.records import lowered_fields, shorten_text
 from advisor.planner import plan_profiles
+from advisor.planning.compute import lacks_right
 from advisor.planning.observations import combine_values
 from advisor.planning.records import Foreseen, Plan, Skipped
 from advisor.recommend.judgement import recommend
@@ -226,7 +229,7 @@ class _Judge:
             # A pattern that nothing of this host fits.
             fits = f"nothing here fits {one.tunable}" if is_pattern(one.tunable) else error.message
             if not self._host.is_live and is_pattern(one.tunable):
-                fits = _beside_default(one.tunable.removeprefix("sysctl:"), one.wanted, "not in this capture")
+                fits = _beside_default(one.tunable, one.wanted, "not in this capture")
             is_live = self._host.is_live or not one.tunable.startswith(("sysctl:", "sysfs:"))
             return _as(line, "no-effect" if is_live and is_pattern(one.tunable) else "unknown", one.note or fits)
         key = one.tunable.removeprefix("sysctl:") if one.tunable.startswith("sysctl:") else ""
@@ -243,13 +246,15 @@ class _Judge:
             return gone
         if not is_so and (wrong := known.check_value(value)):
             return _as(line, "harmful", f"refused: {shorten_text(one.wanted, 60)} {wrong}")
+        if misfit := known.explain_misfit(self._host, value):
+            return _refused(line, misfit)
         bad = self._caution(line, key, value)
         if bad and not (is_so and bad.verdict == "no-evidence"):
             return bad
         if one.is_container:
             return _of_container(line)
         if isinstance(seen, Missing):
-            return _as(line, "unknown", _beside_default(key, value, self._absent(key, seen)))
+            return _as(line, "unknown", _beside_default(one.tunable, value, self._absent(key, seen)))
         if is_so:
             # Live it may be more than is asked for, where more is as good.
             so = "already so" if live == value else f"already {live}"
@@ -266,6 +271,9 @@ class _Judge:
             return f"this host has no link {name}"
         if not self._host.is_live:
             return "not in this capture"
+        module = module_of(key)
+        if module or not key.startswith("net."):
+            return f"the module {module} brings it, and is not loaded" if module else f"this kernel has no {key}"
         return "a module that has it may not be loaded, or the host's own network namespace alone has it"
 
     def _gone(self, line: JudgedLine, key: str, seen: str | Missing) -> JudgedLine | None:
@@ -278,7 +286,8 @@ class _Judge:
         if dotted:
             return _as(line, "no-effect", f"names no file: write {key.replace(dotted, dotted.replace('.', '/'))}")
         is_file = key or (line.tunable or "").startswith(("link:", "block:", "md:", "sysfs:", "thp:"))
-        if (key and record is not None) or not is_file or not self._host.is_live:
+        is_brought = record is not None and (key.startswith("net.") or module_of(key))
+        if (key and is_brought) or not is_file or not self._host.is_live:
             return None
         return _as(line, "no-effect", f"this kernel has no {key}" if key else f"not on this host: {seen.why}")
 
@@ -323,6 +332,7 @@ class _Judge:
         note = f"{one.note}; " if one.note else ""
         lowered = ", ".join(f"{was} becomes {now}" for was, now in lowered_fields(live, value))
         known = record.lower_hurts if record and lowered else record.higher_hurts if record else ""
+        known = record.hurts_of.get(value, known) if record else ""
         other = record.harm_of(value, live) if record else find_harm(line.tunable or "", value) or ""
         # What a key's record does not say of this direction is no harm of it.
         harm = known if key else known or other
@@ -333,11 +343,10 @@ class _Judge:
         if lowered and (not key or record is None or record.grows) and not lowered_fields(value, live):
             return _as(line, "lowers", f"{note}{lowered}. {harm}".rstrip(" ."))
         shown = f" (what would: {record.shown_by})" if record and record.shown_by else ""
-        asks = (
-            "it protects, and no counter asks for that"
-            if record and record.is_guard
-            else "nothing on this host asks for it"
-        )
+        asks = "nothing on this host asks for it"
+        if record and record.guards:
+            is_weaker = record.is_weaker(value, live)
+            asks = f"it protects less, and {asks}" if is_weaker else "it protects, and no counter asks for that"
         also = f"; {lowered}" if lowered and " " in value else ""
         return _as(line, "no-evidence", f"{note}{asks}{shown}{also}. {harm}".rstrip(" ."))
 
@@ -393,7 +402,7 @@ class _Judge:
         return {
             name: _as(one, "harmful", _reported(named[name], name.removeprefix("sysctl:")))
             if name in named and one.verdict in ("no-evidence", "lowers", "helps")
-            else self._by_writer(one, kept.get(name))
+            else _with_notes(self._by_writer(one, kept.get(name)), made.notes)
             for name, one in found.items()
         }
 
@@ -440,16 +449,17 @@ def _refused(line: JudgedLine, why: str) -> JudgedLine:
     return _as(line, "harmful" if line.is_sysctl else "no-effect", f"refused: {why.removeprefix(f'{line.tunable}: ')}")
 
 
-def _beside_default(key: str, value: str, why: str) -> str:
+def _beside_default(tunable: str, value: str, why: str) -> str:
     """What a record says of a value where that of the host is not known."""
-    record = find_setting(key) if key else None
+    record = find_setting(tunable.removeprefix("sysctl:"))
     if record is None:
-        return f"{_NO_RECORD}; {why}" if key else why
+        return f"{_NO_RECORD}; {why}" if tunable.startswith("sysctl:") else why
     default = re.split("[;:,]| from | before ", record.default)[0]
     if default == value:
         return f"{why}; the kernel's own value"
-    harm = record.harm_of(value, default) if _in_numbers(default, value) else ""
-    by_default = f"; the kernel's own is {default}" if harm else ""
+    said = record.hurts_of.get(value) or record.hurts
+    harm = said or (record.harm_of(value, default) if _in_numbers(default, value) else "")
+    by_default = f"; the kernel's own is {default}" if harm and default else ""
     return f"{why}{by_default}. {harm or (record.lower_hurts if value == '0' else '')}".rstrip(" .")
 
 
@@ -461,11 +471,24 @@ def _is_planned(line: JudgedLine) -> bool:
     return is_caution or line.verdict in ("helps", "no-evidence", "lowers")
 
 
+def _with_notes(line: JudgedLine, notes: Sequence[str]) -> JudgedLine:
+    """A line that is left, with what a plan notes of its value."""
+    own = [note.removeprefix(f"{line.tunable}: ") for note in notes if note.startswith(f"{line.tunable}: ")]
+    if not own or line.verdict not in ("helps", "no-evidence", "lowers"):
+        return line
+    return msgspec.structs.replace(line, why="; ".join((line.why, *own)))
+
+
 def _outcome(line: JudgedLine, skipped: Skipped | None) -> JudgedLine:
     if skipped is None:
         return line
     if skipped.state == "overridden":
         return _as(line, "overridden", skipped.reason)
+    if skipped.state == "blocked" and lacks_right(skipped.reason):
+        # Whoever asks may not write it here: nothing is said of the value by that.
+        return msgspec.structs.replace(line, why=f"{line.why}; {skipped.reason}", apply=None)
+    if skipped.state == "blocked" and skipped.reason.endswith(FIXED):
+        return _as(line, "no-effect", skipped.reason)
     if skipped.state == "blocked":
         return _refused(line, skipped.reason)
     if skipped.state == "by-hand":

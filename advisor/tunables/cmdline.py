@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from advisor.facts.processors.cpulist import format_list, parse_list, read_list
 from advisor.host import Host, Missing, Probe, ReadFile
 from advisor.host.kernel_text import SET
 from advisor.host.patterns import lazy_regex
@@ -18,6 +19,7 @@ from advisor.tunables.preflight import Preflight, refused_word
 
 _BY_HAND = Missing("absent", "manual step: the boot loader's configuration")
 
+_CPUS = "/sys/devices/system/cpu"
 _PROGRAM_DIRECTORIES = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
@@ -41,13 +43,39 @@ class CommandLine(StoredValue, frozen=True):
     def probe(self) -> Probe:
         return ReadFile("/proc/cmdline", f"cmdline:{self.word}")
 
+    def explain_misfit(self, host: Host, value: str) -> str:
+        lists = (read_list(host, f"{_CPUS}/{name}") for name in ("possible", "present"))
+        there = next((found for found in lists if not isinstance(found, Missing)), ())
+        # Flags come first: isolcpus=managed_irq,domain,2-15.
+        parts = [part for part in value.split(",") if not re.fullmatch("[a-z_]+", part)]
+        if self.word not in _CPU_LISTS or not there:
+            return ""
+        try:
+            lacking = format_list(set(parse_list(",".join(parts))).difference(there))
+        except ValueError:
+            return ""
+        return f"no CPU {lacking} is on this host: {_CPU_LISTS[self.word]}" if lacking else ""
+
     def make_edit(self, host: Host, value: str, *, profile: str) -> Missing:
         return _BY_HAND
 
     def run_preflight(self, host: Host, before: str, after: str) -> Preflight:
         word = self.word if after == SET else f"{self.word}={after}"
+        if misfit := self.explain_misfit(host, after):
+            return Preflight(refusal=misfit, state="blocked")
         now = "the kernel was started without it" if before == "(unset)" else f"the kernel was started with {before}"
         return Preflight(refusal=f"{now}; by hand: {boot_commands(host, word)}, then reboot", state="by-hand")
+
+
+_NO_ISOLATION = "the kernel then ignores the whole word, or those CPUs of it (kernel/sched/isolation.c)"
+_CPU_LISTS = {
+    "isolcpus": _NO_ISOLATION,
+    "nohz_full": _NO_ISOLATION,
+    "rcu_nocbs": "the kernel then moves the callbacks of all CPUs, or ignores those (kernel/rcu/tree_nocb.h)",
+    "irqaffinity": "interrupts have fewer CPUs than the list says, or none of it (kernel/irq/irqdesc.c)",
+    "kthread_cpus": "the kernel then ignores the whole word, or those CPUs of it",
+}
+"""Words that list CPUs, and what becomes of a list with others than those of the host (lib/bitmap-str.c)."""
 
 
 def boot_commands(host: Host, word: str) -> str:
@@ -90,7 +118,7 @@ KIND = Kind(
     noun="boot parameter",
     examples=(("cmdline:intel_idle.max_cstate", "1"),),
     capture=Capture(
-        files=(("/proc", ("cmdline",)),),
+        files=(("/proc", ("cmdline",)), (_CPUS, ("possible", "present"))),
         marked=(
             *("/run/ostree-booted", "/etc/default/grub", "/etc/kernel/cmdline"),
             *("/boot/firmware/cmdline.txt", "/boot/cmdline.txt", "/boot/loader/entries", "/efi/loader/entries"),

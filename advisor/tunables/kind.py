@@ -89,6 +89,10 @@ class Tunable(msgspec.Struct, frozen=True):
         """Why ``value`` cannot be a value of this tunable at all; None where it can."""
         return None if self.accepted.fullmatch(value) else self.wrong
 
+    def explain_misfit(self, host: Host, value: str) -> str:
+        """Why a value that is one comes to nothing on this host; empty where it does not."""
+        return ""
+
     def make_steps(self, value: str) -> tuple[Step, ...]:
         """What to do now. None at all where only the persisted file and its reload bring the value about."""
         raise NotImplementedError

@@ -186,6 +186,12 @@ def test_a_line_that_another_file_overrides_hides_no_order_of_the_others() -> No
     assert "vm.dirty_ratio" in found[1].why
 
 
+def test_what_a_plan_notes_of_a_value_is_said() -> None:
+    (line,) = judged("net.ipv4.tcp_congestion_control = bbr2\n", serving_host([])).lines
+    assert line.verdict == "no-evidence"
+    assert "modules.dep" in line.why
+
+
 def test_two_hosts_at_once_are_refused_with_a_hint() -> None:
     with pytest.raises(UsageError) as raised:
         open_host(root="/", snapshot=LAB)

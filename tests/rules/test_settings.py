@@ -158,3 +158,26 @@ def test_an_id_that_is_offered_names_a_key() -> None:
     offered = [one for one in known_ids("eth0") if one.startswith("sysctl:")]
     assert "sysctl:kernel.threads-max" in offered
     assert [one for one in offered if "*" in one] == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "before", "is_weaker"),
+    [
+        ("net.ipv4.conf.all.route_localnet", "1", "0", True),
+        ("kernel.kptr_restrict", "2", "0", False),
+        ("kernel.unprivileged_bpf_disabled", "1", "2", False),
+        ("kernel.perf_event_paranoid", "-1", "2", True),
+        ("fs.suid_dumpable", "1", "0", True),
+        ("vm.swappiness", "1", "60", False),
+    ],
+)
+def test_a_guard_is_weaker_in_its_own_direction(key: str, value: str, before: str, is_weaker: bool) -> None:
+    record = find_setting(key)
+    assert record is not None
+    assert record.is_weaker(value, before) is is_weaker
+
+
+def test_a_negative_number_has_its_own_direction() -> None:
+    paranoid, runtime = SETTINGS["kernel.perf_event_paranoid"], SETTINGS["kernel.sched_rt_runtime_us"]
+    assert paranoid.harm_of("-1", "2") == paranoid.lower_hurts
+    assert runtime.harm_of("-1", "950000") == runtime.higher_hurts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple
@@ -235,8 +236,9 @@ class Setting(_Named, frozen=True, kw_only=True):
     """The bytes of memory in one of what it limits, 0 for pages: a limit above all memory takes nothing away."""
     is_counter: bool = False
     """Whether the kernel counts there and nobody sets it."""
-    is_guard: bool = False
-    """Whether it protects the host, so that no counter asks for it."""
+    guards: str = ""
+    """The direction of values that protects the host (``higher``, ``lower``), or its values from the weakest on: no
+    counter asks for them."""
     is_scanned: bool = False
     """Whether a scan reads it."""
     is_shown: bool = False
@@ -284,6 +286,15 @@ class Setting(_Named, frozen=True, kw_only=True):
         """Return whether this kernel has the setting no more, or without effect."""
         return self.until is not None and kernel is not None and kernel >= self.until
 
+    def is_weaker(self, value: str, before: str) -> bool:
+        """Return whether a value of what guards the host guards it less than another does."""
+        order = self.guards.split()
+        if value in order and before in order:
+            return order.index(value) < order.index(before)
+        ends = (value, before) if self.guards == "higher" else (before, value)
+        numbers = [int(word) for word in ends if re.fullmatch("-?[0-9]{1,20}", word)]
+        return self.guards in ("higher", "lower") and len(numbers) == len(ends) and numbers[0] < numbers[1]
+
     def is_ample(self, value: str, machine: Machine) -> bool:
         """Return whether a limit lets programs have all memory of the machine, and as much swap: lowered to it, it
         does no harm."""
@@ -315,7 +326,7 @@ class Setting(_Named, frozen=True, kw_only=True):
         other = ("1" if value == "0" else "0") if self.unit == "switch" else ""
         old, new = (before or other).split(), value.split()
         pairs = list(zip(old, new, strict=False)) if len(old) == len(new) and new else []
-        if not all(is_count(word) for word in (*old, *new)):
+        if not all(is_count(word.removeprefix("-")) for word in (*old, *new)):
             pairs = []
         is_lower = any(int(was) > int(now) for was, now in pairs) or not pairs
         is_higher = any(int(was) < int(now) for was, now in pairs) or (not pairs and new != ["0"])

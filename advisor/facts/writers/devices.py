@@ -199,6 +199,8 @@ LATE: tuple[tuple[str, str, str | None], ...] = (
     ("lockd", "sysctl:fs.nfs.nlm_*", None),
 )
 """Module, the keys that it has, and what they are until something sets them, where that is the same everywhere."""
+_MORE = (("md_mod", "dev.raid.*"), ("cdrom", "dev.cdrom.*"), ("xfs", "fs.xfs.*"), ("binfmt_misc", "fs.binfmt_misc.*"))
+"""Of further modules no file's value is known to come too early."""
 BRINGS = {
     "br_netfilter": "net.bridge.bridge-nf-call-iptables, -ip6tables and -arptables become 1 when it is loaded: frames "
     "between ports of a bridge then pass the firewall's FORWARD rules, and a policy of DROP cuts off virtual machines "
@@ -210,6 +212,13 @@ BRINGS = {
 LATER = "loaded later"
 """What the next boot makes of such a module."""
 DIRECTORIES = ("/etc/modules-load.d", "/run/modules-load.d", "/usr/lib/modules-load.d", "/lib/modules-load.d")
+MODPROBE_PLACES = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
+
+
+def module_of(key: str) -> str | None:
+    """Return the module that brings a dotted key along; None where that is not known."""
+    rows = (*((module, tunable.removeprefix("sysctl:")) for module, tunable, _ in LATE), *_MORE)
+    return next((module for module, pattern in rows if fnmatchcase(key, pattern)), None)
 
 
 def read_late_modules(host: Host) -> Iterator[Place]:
@@ -224,15 +233,21 @@ def read_late_modules(host: Host) -> Iterator[Place]:
     while more := {name for name, by in users.items() if name not in early and early.intersection(by)}:
         early |= more
     is_late = any(module not in early for module, _, _ in rows)
-    rules = "\n".join(map(host.read_or_empty, list_rules(host))) if is_late else ""
+    rules = "\n".join(map(host.read_or_empty, [*list_rules(host), *_modprobe_files(host)])) if is_late else ""
     for module, tunable, value in rows:
         prefix = re.escape(tunable.removeprefix("sysctl:").partition("*")[0].rpartition(".")[0].replace(".", "/"))
-        is_applied = re.search(rf"KERNEL==\"{module}\".*(sysctl.*(--system|-p\b)|--prefix=[./]?{prefix})", rules)
+        loads = rf"(?:KERNEL==\"{module}\"|(?m:^)\s*install\s+{module}\s)"
+        is_applied = re.search(rf"{loads}.*(sysctl.*(--system|-p\b)|--prefix=[./]?{prefix})", rules)
         if module not in early and not is_applied:
             yield Place(tunable, value, by=f"the module {module}")
     yield from (
         Place(f"module:{module}", LATER) for module in dict.fromkeys(row[0] for row in rows) if module not in early
     )
+
+
+def _modprobe_files(host: Host) -> Iterator[str]:
+    """The files of modprobe.d(5), whose lines ``install`` run commands: that of nfs-utils (50-nfs.conf) runs sysctl."""
+    yield from (f"{place}/{name}" for place in MODPROBE_PLACES for name in host.names(place) if name.endswith(".conf"))
 
 
 def _early_modules(host: Host) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """What sets a link up after the kernel has found it: .link files, and the network managers with their commands.
 
-Sources: systemd.link(5), systemd.network(5), nm-settings-keyfile(5), interfaces(5) with the hooks of Debian's ethtool
-package and the keys of ifupdown2, ifcfg(5) and src/dhcp4/lease.c of SUSE's wicked, sysconfig.txt of initscripts
-(ETHTOOL_OPTS), NetworkManager's src/core/nm-config.c (the options of a lease among a device's state).
+Sources: systemd.link(5), systemd.network(5) and src/network/networkd-sysctl.c, nm-settings-keyfile(5), interfaces(5)
+with the hooks of Debian's ethtool package and the keys of ifupdown2, ifcfg(5), ifsysctl(5) and src/dhcp4/lease.c of
+SUSE's wicked, sysconfig.txt of initscripts (ETHTOOL_OPTS), NetworkManager's src/core/nm-config.c (the options of a
+lease among a device's state).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from advisor.facts.network.link_managers import (
 )
 from advisor.facts.text import parse_settings, read_settings
 from advisor.facts.writers.commands import FEATURES, ethtool
-from advisor.facts.writers.programs import LEASES, WICKED_LEASES, WICKED_SCRIPTS, Place, places_of
+from advisor.facts.writers.programs import LEASES, WICKED_LEASES, WICKED_SCRIPTS, Place, load_file, places_of
 from advisor.host import Host, Missing
 from advisor.host.patterns import lazy_regex
 
@@ -62,7 +63,15 @@ _NETWORK: Mapping[tuple[str, str], str] = {
     ("Network", "IPv6Forwarding"): _FORWARDING[1],
     ("Network", "IPv4ReversePathFilter"): "sysctl:net.ipv4.conf.{}.rp_filter",
     ("Network", "IPv6MTUBytes"): "sysctl:net.ipv6.conf.{}.mtu",
+    ("Network", "IPv4AcceptLocal"): "sysctl:net.ipv4.conf.{}.accept_local",
+    ("Network", "IPv4RouteLocalnet"): "sysctl:net.ipv4.conf.{}.route_localnet",
+    ("Network", "IPv4ProxyARP"): "sysctl:net.ipv4.conf.{}.proxy_arp",
+    ("Network", "IPv6ProxyNDP"): "sysctl:net.ipv6.conf.{}.proxy_ndp",
+    ("Network", "IPv6HopLimit"): "sysctl:net.ipv6.conf.{}.hop_limit",
+    ("Network", "IPv6DuplicateAddressDetection"): "sysctl:net.ipv6.conf.{}.dad_transmits",
 }
+_PRIVACY: Mapping[str, str] = {"on": "2", "off": "0", "prefer-public": "1"}
+_USE_TEMPADDR, _ACCEPT_RA = "sysctl:net.ipv6.conf.{}.use_tempaddr", "sysctl:net.ipv6.conf.{}.accept_ra"
 _NUMBERS: Mapping[str, str] = {
     **{word: "0" if sign == "off" else "1" for word, sign in _SWITCHES.items()},
     **{"strict": "1", "loose": "2"},
@@ -76,7 +85,7 @@ _QDISCS: Mapping[str, str] = {
     **{"TokenBucketFilter": "tbf", "BandMultiQueueing": "multiq"},
 }
 """Sections of systemd.network(5), each the root qdisc of its link unless it names another parent."""
-_KEYFILE = {"link.tx-queue-length": "txqueuelen", "tc.qdisc.root": "qdisc"}
+_KEYFILE = {"link.tx-queue-length": "txqueuelen", "tc.qdisc.root": "qdisc", "ipv6.ip6-privacy": _USE_TEMPADDR}
 _DHCP = "the DHCP server"
 _COMMANDS = ("up", "post-up", "pre-up")
 _MOST_LINKS = 128
@@ -176,6 +185,8 @@ def _in_ifcfg(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
     if owner.manager == "wicked":
         yield from _leased(host, r"<mtu>([0-9]+)</mtu>", f"{WICKED_LEASES}/lease-{link}-dhcp-ipv4.xml")
         yield from _wicked_scripts(host, link, path)
+        for file in (f"{WICKED}/ifsysctl", f"{WICKED}/ifsysctl-{link}"):
+            yield from load_file(host, file)
     for name, value in parse_assignments(text).items():
         line = _line_of(text, name)
         if name == "MTU" and value:
@@ -214,8 +225,10 @@ def _in_keyfile(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
                 yield Place(f"{group}.{one}", _value(f"{group}.{one}", value), path, _line_of(text, key))
         elif key == "mtu" and value != "0":
             yield Place("mtu", value, path, _line_of(text, key))
-        elif (name := _KEYFILE.get(f"{section}.{key}", "")) and value:
-            yield Place(name, value.split()[0], path, _line_of(text, key))
+        elif (name := _KEYFILE.get(f"{section}.{key}", "")) and value not in ("", "-1"):
+            yield Place(name.format(link), value.split()[0], path, _line_of(text, key))
+        elif (section, key, value) == ("ipv6", "method", "disabled"):
+            yield Place(f"sysctl:net.ipv6.conf.{link}.disable_ipv6", "1", path, _line_of(text, key, value))
 
 
 def _in_network(host: Host, link: str, owner: LinkOwner) -> Iterator[Place]:
@@ -230,16 +243,25 @@ def _in_network_file(host: Host, link: str, file: str) -> Iterator[Place]:
         lease = re.search(r"(?m)^MTU=([0-9]+)$", host.read_or_empty(f"{LEASES[0]}/{link_index(host, link)}"))
         if lease:
             yield Place("mtu", lease[1], file, _line_of(host.read_or_empty(file), "UseMTU"), _DHCP)
+    has_ipv6 = True
     for path in network_files(host, file):
         text = host.read_or_empty(path)
         for section, key, value in parse_settings(text, continued=True):
+            if (section, key) == ("Network", "LinkLocalAddressing"):
+                has_ipv6 = _SWITCHES.get(value.lower(), value) in ("on", "ipv6")
             for tunable, number in _of_network(section, key, value):
                 yield Place(tunable.format(link), number, path, _line_of(text, key, value))
+    if has_ipv6:
+        # It takes routers' advertisements itself, whatever IPv6AcceptRA= says, and keeps the kernel from it.
+        yield Place(_ACCEPT_RA.format(link), "0", file)
 
 
 def _of_network(section: str, key: str, value: str) -> Iterator[tuple[str, str]]:
     if name := _NETWORK.get((section, key)):
         yield name, value if key == "MTUBytes" else _NUMBERS.get(value.lower(), value)
+    elif (section, key) == ("Network", "IPv6PrivacyExtensions"):
+        if number := _PRIVACY.get(_SWITCHES.get(value.lower(), value)):
+            yield _USE_TEMPADDR, number
     elif section == "Network" and key in ("IPForward", "IPMasquerade"):
         for family in _FAMILIES.get(value.lower().replace("true", "yes"), ()):
             yield _FORWARDING_OF_ALL[family], "1"

@@ -3,9 +3,9 @@
 A program that sets the same everywhere is a section of tables/programs.ini. ``runs`` are units of which one runs,
 ``has`` paths of which one is there, ``needs`` paths that have to be there too, ``stops`` units that systemd may know as
 stopped, ``off`` a switch of Google's configuration, ``config`` a file that the conditions of ``sets`` are about; the
-parts of a path may be patterns. ``on`` is a file with the pattern without which it does nothing, ``reads`` what a line
-of ``config`` sets, a pattern of the whole line and tunables made of its groups. ``early`` says that it acts before the
-links are there.
+parts of a path may be patterns. Each ``on`` is a file with the pattern without which it does nothing, ``reads`` what a
+line of ``config`` sets, a pattern of the whole line and tunables made of its groups. ``early`` says that it acts before
+the links are there.
 
 Sources: moby, daemon/libnetwork/drivers/bridge (setup_ip_forwarding.go, setup_bridgenetfiltering.go); kubernetes,
 pkg/kubelet/cm/container_manager_linux.go (setupKernelTunables), cmd/kube-proxy (conntrack settings) and pkg/proxy
@@ -128,14 +128,16 @@ def _found(host: Host, path: str) -> list[str]:
     return [place for place in places if host.exists(place)]
 
 
-def _read_row(parts: Mapping[str, str], sets: Sequence[str], reads: Sequence[str], host: Host) -> Iterator[Place]:
+def _read_row(
+    parts: Mapping[str, str], sets: Sequence[str], reads: Sequence[str], on: Sequence[str], host: Host
+) -> Iterator[Place]:
     """Yield what a program of the table sets where it runs, or is there and is not known to be stopped or switched off;
     each of ``sets`` may have a condition on the text of its configuration."""
     runs, has, needs, stops = (parts.get(name, "").split() for name in ("runs", "has", "needs", "stops"))
     is_there = is_running(host, *runs) or any(_found(host, path) for path in has)
     is_off = (stops and all(is_stopped(host, unit) for unit in stops)) or is_switched_off(host, parts.get("off", ""))
-    switch, _, is_on = parts.get("on", "").partition(" | ")
-    is_off = is_off or bool(switch and not re.search(is_on, host.read_or_empty(switch)))
+    switches = (line.split(" | ") for line in on)
+    is_off = is_off or any(not re.search(is_on, host.read_or_empty(switch)) for switch, is_on in switches)
     if not is_there or is_off or not all(_found(host, path) for path in needs):
         return
     files = [path for one in parts.get("config", "").split() for path in _found(host, one)]
@@ -158,8 +160,8 @@ def _read_row(parts: Mapping[str, str], sets: Sequence[str], reads: Sequence[str
 
 def _make_row(name: str, pairs: Sequence[tuple[str, str]]) -> Writer:
     parts = dict(pairs)
-    sets, reads = ([text for key, text in pairs if key == kind] for kind in ("sets", "reads"))
-    return Writer(name, parts["acts"], partial(_read_row, parts, sets, reads), parts["change"], is_program=True)
+    sets, reads, on = ([text for key, text in pairs if key == kind] for kind in ("sets", "reads", "on"))
+    return Writer(name, parts["acts"], partial(_read_row, parts, sets, reads, on), parts["change"], is_program=True)
 
 
 _TABLE = dict(read_sections("programs.ini"))
@@ -178,8 +180,7 @@ _KNOWN = {
 } | {
     path: [pattern]
     for pairs in _TABLE.values()
-    for path, _, pattern in [dict(pairs).get("on", "").partition(" | ")]
-    if path
+    for path, pattern in (text.split(" | ") for key, text in pairs if key == "on")
 }
 WICKED_LEASES = "/var/lib/wicked"
 LEASES = ("/run/systemd/netif/leases", "/var/lib/dhcp", "/var/lib/dhclient", WICKED_LEASES)
@@ -411,11 +412,11 @@ def places_of(
             if named
             else [*(one for one, _ in list_files(host)), SYSCTL_CONF]
         ):
-            yield from _loaded(host, file, by)
+            yield from load_file(host, file, by)
 
 
-def _loaded(host: Host, file: str, by: str | None) -> Iterable[Place]:
-    """What ``sysctl -p FILE`` sets: it reads the file once more."""
+def load_file(host: Host, file: str, by: str | None = None) -> Iterable[Place]:
+    """Return what ``sysctl -p FILE`` sets, or another reader of such a file that comes late."""
     lines = parse_sysctl_file(host.read_or_empty(file), file)
     return [
         Place(f"sysctl:{one.key}", one.value, file, one.line, by)

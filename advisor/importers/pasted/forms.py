@@ -146,7 +146,9 @@ def _is_alike(text: str) -> bool:
 def _make_setting(one: Found, line: Line, name: str) -> PastedSetting:
     value = one.value
     note = one.note
-    if value is not None and VARIABLE.search(value):
+    # N is no for a parameter of a module.
+    is_word = value == "N" and re.match(r"module:|cmdline:\w[\w-]*\.", one.tunable or "")
+    if value is not None and not is_word and VARIABLE.search(value):
         note, value = f"{shorten_text(value, 60)} is a variable of the text", None
     return PastedSetting(
         *(name, line.number, shorten_text(line.text, 200), one.tunable, value, note),
@@ -192,7 +194,7 @@ def _find_variables(lines: Iterable[Line]) -> Mapping[str, Sequence[str]]:
     return found
 
 
-_PAIR = lazy_regex(rf"[-\"']{{0,2}}(?:/proc/sys/)?({KEY})[\"']?\s*(=>|:=|=|:)(?!=)\s*(.*)")
+_PAIR = lazy_regex(rf"[-\"'\[]{{0,2}}(?:/proc/sys/)?({KEY})[\"']?\]?\s*(=>|:=|=|:)(?!=)\s*(.*)")
 _ROW = lazy_regex(rf"\|?\s*({KEY})\s*(?:\|\s*|\s)([0-9-][0-9 \t]*?)\s*(?:\|.*|\(.*)?")
 _QUOTED = lazy_regex(r"\"([^\"]*)\"|'([^']*)'")
 
@@ -244,7 +246,7 @@ def _sysctl_line(about: _Text, place: int) -> Iterator[Found]:
     found = _PAIR.fullmatch(boot)
     if found:
         key, sign, rest = found.groups()
-        is_file = sign == "=" and text == boot and not boot.startswith(('"', "'"))
+        is_file = sign == "=" and text == boot and not boot.startswith(('"', "'", "["))
         value = rest if is_file else _plain_value(rest)
         value = fill_in(value, {name: words[0] for name, words in about.variables.items() if words})
         is_list = _NEXT.search(re.split(r"\s#", rest)[0]) is not None
@@ -320,7 +322,9 @@ def _udev_rule(about: _Text, at: int) -> Iterator[Found]:
     subsystem = re.search(r'SUBSYSTEMS?\s*==\s*"(\w+)"', text)
     place = f"class/{subsystem[1]}" if subsystem and subsystem[1] not in ("block", "scsi", "nvme") else "block"
     turns = re.search(r'ATTR\{queue/rotational\}\s*==\s*"([01])"', text)
-    others = re.findall(r'(?:ATTRS?|ENV|DRIVERS?)(?:\{[^}"]{1,80}\})?\s*[!=]=\s*"[^"]*"', text)
+    others = re.findall(
+        r'(?:ATTRS?|ENV|DRIVERS?|TEST|RESULT)(?:\{[^}"]{1,80}\})?\s*[!=]=\s*"[^"]*"|PROGRAM\s*=+\s*"[^"]*"', text
+    )
     note = f"for those with {', '.join(others)}" if others else ""
     for kind, name, value in writes:
         if kind == "SYSCTL":

@@ -6,9 +6,11 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from advisor.facts.processors.cpulist import format_list, parse_mask
 from advisor.facts.settings.sysctl import dotted_key, parse_sysctl_file
 from advisor.facts.writers.commands import ANY
 from advisor.facts.writers.commands import PROGRAMS as SCRIPT_PROGRAMS
@@ -77,6 +79,9 @@ def file_setting(path: str, value: str) -> Iterator[Found]:
         forms = (form for kind in all_kinds() for form in kind.sysfs)
         found = next((one.expand(identity) for pattern, identity in forms if (one := re.fullmatch(pattern, place))), "")
         yield Found(found or f"sysfs:{place}", value)
+    elif irq := re.fullmatch("/proc/irq/([0-9]{1,6})/smp_affinity(_list)?", path):
+        with suppress(ValueError):
+            yield Found(f"irq:{irq[1]}:affinity", value if irq[2] else format_list(parse_mask(value)))
     elif path.startswith("/proc/"):
         yield Found(None, value, f"{path}: advisor has no tunable for it")
 
