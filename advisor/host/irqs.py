@@ -170,7 +170,7 @@ def _general_name(name: str) -> str:
 # The interrupts of a link and where they may run, as one line that outlives their numbers.
 
 NAMELESS = b"-"
-_LINK_IRQS_ODD_BYTE = lazy_regex(rb"[^!-<>-~]")
+_ODD_ACTION_BYTE = lazy_regex(rb"[^!-<>-~]")
 _CPUS = lazy_regex(r"[0-9,-]+", re.ASCII)
 
 
@@ -209,7 +209,7 @@ def link_irqs(host: Reader, link: str) -> tuple[LinkIrq, ...] | Missing:
             lines = [] if isinstance(interrupts, Missing) else [line.split() for line in interrupts.split(b"\n")]
             actions = next((words[-1] for words in lines if words[:1] == [label]), NAMELESS)
         found.append(
-            LinkIrq(_LINK_IRQS_ODD_BYTE.sub(b"_", actions.rstrip(b"\n") or NAMELESS).decode("ascii"), number, cpus)
+            LinkIrq(_ODD_ACTION_BYTE.sub(b"_", actions.rstrip(b"\n") or NAMELESS).decode("ascii"), number, cpus)
         )
     return tuple(sorted(found))
 

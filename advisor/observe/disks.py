@@ -252,8 +252,8 @@ _FABRICS = frozenset({"tcp", "rdma", "fc", "loop"})
 VOLUME_LOG_PAGE = 0xD0
 VOLUME_LOG_BYTES = 4096
 MAGIC = 0x3C23B510
-_VOLUMES_HEAD = struct.Struct("<II11Q")
-_VOLUMES_FIELDS = (
+_VOLUME_HEAD = struct.Struct("<II11Q")
+_VOLUME_FIELDS = (
     *("reads", "writes", "read_bytes", "write_bytes", "read_us", "write_us"),
     *("volume_iops_us", "volume_throughput_us", "instance_iops_us", "instance_throughput_us"),
 )
@@ -263,10 +263,10 @@ _ALLOWANCES = re.compile(r"^[ \t]*([a-z_]+_allowance_exceeded): ([0-9]{1,20})$",
 
 def parse_ebs_log(data: bytes) -> tuple[dict[str, int], int] | None:
     """Counters of log page 0xD0 (times in microseconds) and the volume's queue; None for another page."""
-    if len(data) < _VOLUMES_HEAD.size:
+    if len(data) < _VOLUME_HEAD.size:
         return None
-    magic, _, *values = _VOLUMES_HEAD.unpack_from(data)
-    return (dict(zip(_VOLUMES_FIELDS, values[:-1], strict=True)), values[-1]) if magic == MAGIC else None
+    magic, _, *values = _VOLUME_HEAD.unpack_from(data)
+    return (dict(zip(_VOLUME_FIELDS, values[:-1], strict=True)), values[-1]) if magic == MAGIC else None
 
 
 def parse_allowances(text: str) -> dict[str, int]:

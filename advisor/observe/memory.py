@@ -114,7 +114,7 @@ _CPU = {
     **{"usage_usec": "cpu_usage_us", "nr_periods": "cpu_periods", "nr_throttled": "cpu_throttled_periods"},
     "throttled_usec": "cpu_throttled_us",
 }
-_CGROUPS_MEMORY = {**{"high": "memory_high", "max": "memory_max", "oom": "memory_oom", "oom_kill": "memory_oom_kill"}}
+_MEMORY_EVENTS = {**{"high": "memory_high", "max": "memory_max", "oom": "memory_oom", "oom_kill": "memory_oom_kill"}}
 _MEMORY_LEVELS = {
     **{"file": "memory_file_bytes", "file_dirty": "memory_dirty_bytes", "file_writeback": "memory_writeback_bytes"}
 }
@@ -283,7 +283,7 @@ class _V2Groups(_Groups):
 
     def _read_one(self, path: str, place: str, files: frozenset[str]) -> None:
         counters: dict[str, int] = {}
-        for name, fields in (("cpu.stat", _CPU), ("memory.events", _CGROUPS_MEMORY)):
+        for name, fields in (("cpu.stat", _CPU), ("memory.events", _MEMORY_EVENTS)):
             found = parse_named_counts(self._text(f"{place}/{name}")) if name in files else {}
             counters |= {fields[key]: value for key, value in found.items() if key in fields}
         for what in ("io", "cpu", "memory"):

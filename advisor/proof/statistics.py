@@ -367,7 +367,7 @@ def noise_floor(logarithms: Sequence[float], share: float = NOISE_SHARE) -> floa
 
 
 @lru_cache(maxsize=64)
-def _two_sample_untied_cumulative(first: int, second: int) -> tuple[int, ...]:
+def _rank_cumulative(first: int, second: int) -> tuple[int, ...]:
     """``P(U <= u) * C(first + second, first)`` for u up to half the support, without ties.
 
     As in ``statistics``, a distribution is one big integer whose digits are counts. Of values in rising order, one of
@@ -401,5 +401,5 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
     if len({*first, *second}) < count:
         return rank_sum(first, second)
     above = sum(a > b for a in first for b in second)
-    tail = _two_sample_untied_cumulative(len(first), len(second))[min(above, len(first) * len(second) - above)]
+    tail = _rank_cumulative(len(first), len(second))[min(above, len(first) * len(second) - above)]
     return min(1.0, 2 * tail / math.comb(count, len(first)))

@@ -202,7 +202,7 @@ def measured_words(one: MeasuredShare) -> str:
 # ``limits --what-if`` as text: the host before and after, side by side.
 
 Row = tuple[Piece, Piece, Piece, Piece]
-_WHAT_IF_SAME = 1e-6
+_UNCHANGED_PART = 1e-6
 _MOST_PATHS = 12
 
 
@@ -313,4 +313,4 @@ def _change_words(old: float | None, new: float | None) -> str:
     if old is None or new is None or not old:
         return ""
     part = new / old - 1
-    return "unchanged" if abs(part) < _WHAT_IF_SAME else f"{100 * part:+.0f} %"
+    return "unchanged" if abs(part) < _UNCHANGED_PART else f"{100 * part:+.0f} %"

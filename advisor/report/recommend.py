@@ -211,7 +211,7 @@ def _label_rows(label: str, texts: Sequence[str]) -> list[tuple[str, Sequence[Pi
 # What became of each line of an imported profile, as text and as JSON.
 
 MAX_QUOTED = 240
-_IMPORTED_STYLES: Mapping[str, Style] = {"tunable": "green", "ignored": "dim", "manual": "yellow"}
+_OUTCOME_STYLES: Mapping[str, Style] = {"tunable": "green", "ignored": "dim", "manual": "yellow"}
 
 
 def imported_text(imported: Imported, *, width: int, color: bool) -> str:
@@ -250,7 +250,7 @@ def _add_import(page: Page, one: ImportedSetting) -> None:
         for said in one.judged:
             page.add(*said_pieces(said), indent=6, hang=2)
     else:
-        page.add(Span(one.why, _IMPORTED_STYLES[one.outcome]), *_place_pieces(one), indent=6)
+        page.add(Span(one.why, _OUTCOME_STYLES[one.outcome]), *_place_pieces(one), indent=6)
 
 
 def said_pieces(said: Said) -> list[Piece]:

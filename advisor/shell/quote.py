@@ -41,16 +41,16 @@ def trial_command(*words: str) -> str:
 # The files that the constant scripts of a transaction read: what is specific to it, in a form that sh reads safely.
 
 FORMAT = 1
-_DATA_FILE_SPECIAL = lazy_regex(rb"[^ -\[\]-~]")
+_SPECIAL_BYTE = lazy_regex(rb"[^ -\[\]-~]")
 _ESCAPES = {b"\n": b"\\n", b"\t": b"\\t", LINK.encode(): b"\\L"}
 
 
 def escape_field(text: str | bytes) -> bytes:
     """``text`` as a field of a record; as text it may hold `LINK`, as bytes anything."""
     if isinstance(text, bytes):
-        return _DATA_FILE_SPECIAL.sub(lambda found: b"\\n" if found[0] == b"\n" else b"\\0%03o" % found[0][0], text)
+        return _SPECIAL_BYTE.sub(lambda found: b"\\n" if found[0] == b"\n" else b"\\0%03o" % found[0][0], text)
     content = text.encode("utf-8", "surrogateescape")
-    return _DATA_FILE_SPECIAL.sub(lambda found: _ESCAPES.get(found[0]) or b"\\0%03o" % found[0][0], content)
+    return _SPECIAL_BYTE.sub(lambda found: _ESCAPES.get(found[0]) or b"\\0%03o" % found[0][0], content)
 
 
 def make_records(records: Iterable[Iterable[str | bytes]]) -> bytes:

@@ -133,7 +133,7 @@ VENDOR_KEYFILES = "/usr/lib/NetworkManager/system-connections"
 _VOLATILE_KEYFILES = "/run/NetworkManager/system-connections"
 _DEVICES = "/run/NetworkManager/devices"
 # Of several profiles with one UUID, NetworkManager takes that of the first directory.
-_NETWORK_MANAGER_DIRECTORIES = (_VOLATILE_KEYFILES, KEYFILES, VENDOR_KEYFILES)
+_KEYFILE_DIRECTORIES = (_VOLATILE_KEYFILES, KEYFILES, VENDOR_KEYFILES)
 _LEFT_BEHIND = lazy_regex(r"\..*|.*(~|\.bak|\.rpm(new|save|orig)|\.dpkg-\w+|\.sw.)")
 _OF_NETPLAN = lazy_regex(rf"{_VOLATILE_KEYFILES}/netplan-(.+)\.nmconnection")
 _TRUE = frozenset({"true", "1"})
@@ -227,7 +227,7 @@ def _is_made_for(host: Host, link: str, profile: ConnectionProfile) -> bool:
 
 
 def profile_paths(host: Host) -> Iterator[str]:
-    for directory in _NETWORK_MANAGER_DIRECTORIES:
+    for directory in _KEYFILE_DIRECTORIES:
         for name in host.names(directory):
             is_profile = name.endswith(".nmconnection") or directory == KEYFILES
             if is_profile and not _LEFT_BEHIND.fullmatch(name) and not host.is_dir(f"{directory}/{name}"):
@@ -269,8 +269,8 @@ NETWORK_DIRECTORIES = (
     "/usr/local/lib/systemd/network",
     "/usr/lib/systemd/network",
 )
-_NETWORKD_OF_NETPLAN = lazy_regex(r"/run/systemd/network/10-netplan-(.+)\.network")
-_NETWORKD_TRUE = frozenset({"1", "yes", "y", "true", "t", "on"})
+_NETWORK_OF_NETPLAN = lazy_regex(r"/run/systemd/network/10-netplan-(.+)\.network")
+_SYSTEMD_TRUE = frozenset({"1", "yes", "y", "true", "t", "on"})
 
 
 class NetworkMtu(msgspec.Struct, frozen=True):
@@ -294,7 +294,7 @@ def read_networkd_owner(host: Host, link: str) -> LinkOwner | Missing | None:
     if not found:
         return None
     shared = tuple(others_with(host, link, _LINKS, found[0]))
-    generated = _NETWORKD_OF_NETPLAN.fullmatch(found[1])
+    generated = _NETWORK_OF_NETPLAN.fullmatch(found[1])
     if generated:
         return netplan_owner(host, generated[1], shared)
     return LinkOwner("systemd-networkd", found[1], link, f"systemd-networkd configures it after {found[1]}", shared)
@@ -322,7 +322,7 @@ def read_network_mtu(host: Host, file: str) -> NetworkMtu | Missing:
         if last_value(text, "Link", "MTUBytes", continued=True) is not None:
             setting.append(path)
         said = [last_value(text, section, "UseMTU", continued=True) for section in ("DHCP", "DHCPv4")]
-        from_dhcp = next((one.lower() in _NETWORKD_TRUE for one in reversed(said) if one is not None), from_dhcp)
+        from_dhcp = next((one.lower() in _SYSTEMD_TRUE for one in reversed(said) if one is not None), from_dhcp)
     return NetworkMtu(tuple(setting), from_dhcp)
 
 

@@ -123,8 +123,6 @@ def _read_word(host: Host, path: str) -> str | None:
 
 # How the clocks of the CPUs are chosen: driver, governor and preference (the kernel's admin-guide/pm/cpufreq).
 
-_FREQUENCY_WORD = lazy_regex(r"[A-Za-z0-9_.-]{1,40}", re.ASCII)
-
 
 class ClockGroup(msgspec.Struct, frozen=True):
     """Policies that are set alike; ``policies`` are their numbers as a kernel list string."""
@@ -149,23 +147,18 @@ def read_frequency(host: Host, unknown: Unknowns) -> Frequency | None:
     if not numbers:
         return None
     first = f"{_CPUS}/cpufreq/policy{numbers[0]}"
-    driver = _read_frequency_word(host, f"{first}/scaling_driver")
+    driver = _read_word(host, f"{first}/scaling_driver")
     if driver is None:
         unknown.note("cpu.frequency.driver", "the kernel does not say which driver sets the clocks")
     has_preference = host.exists(f"{first}/energy_performance_preference")
     alike: dict[tuple[str | None, str | None], list[int]] = {}
     for number in numbers:
         policy = f"{_CPUS}/cpufreq/policy{number}"
-        preference = _read_frequency_word(host, f"{policy}/energy_performance_preference") if has_preference else None
-        alike.setdefault((_read_frequency_word(host, f"{policy}/scaling_governor"), preference), []).append(number)
+        preference = _read_word(host, f"{policy}/energy_performance_preference") if has_preference else None
+        alike.setdefault((_read_word(host, f"{policy}/scaling_governor"), preference), []).append(number)
     groups = tuple(ClockGroup(format_list(some), *key) for key, some in alike.items())
-    modes = (_read_frequency_word(host, f"{_CPUS}/{name}/status") for name in ("intel_pstate", "amd_pstate"))
+    modes = (_read_word(host, f"{_CPUS}/{name}/status") for name in ("intel_pstate", "amd_pstate"))
     return Frequency(driver, next(filter(None, modes), None), groups)
-
-
-def _read_frequency_word(host: Host, path: str) -> str | None:
-    text = host.read(path)
-    return None if isinstance(text, Missing) or not _FREQUENCY_WORD.fullmatch(text) else text
 
 
 # /proc/cpuinfo, whose words differ from architecture to architecture (``arch/*/kernel/`` show_cpuinfo).

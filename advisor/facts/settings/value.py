@@ -48,7 +48,7 @@ def ports_text(ports: Collection[int]) -> str:
 
 
 # A number as the kernel's proc_get_long takes it: no plus sign, hexadecimal and octal by their prefix.
-_VALUE_NUMBER = lazy_regex(r"-?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
+_WRITTEN_NUMBER = lazy_regex(r"-?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
 _MOST_DIGITS = 40
 _INT = (-(1 << 31), (1 << 31) - 1)
 _LONG = (-(1 << 63), (1 << 64) - 1)
@@ -89,7 +89,7 @@ def refusal(key: str, value: str) -> str | None:
     words = re.split("[ \t\n]+", value.strip(" \t\n"))[: len(setting.fields) or 1]
     if not words[0]:
         return "the value is empty"
-    wrong = next((word for word in words if not _VALUE_NUMBER.fullmatch(word)), None)
+    wrong = next((word for word in words if not _WRITTEN_NUMBER.fullmatch(word)), None)
     if wrong is not None:
         if "'" in wrong or '"' in wrong:
             return "the quotes become part of the value"
@@ -102,7 +102,7 @@ def refusal(key: str, value: str) -> str | None:
 def kernel_number(word: str) -> int | None:
     """What the kernel reads of a word as a number (proc_get_long: ``0x`` is hexadecimal, a leading ``0`` octal); None
     where it refuses it."""
-    return _parse_value(word) if _VALUE_NUMBER.fullmatch(word) and len(word) <= _MOST_DIGITS else None
+    return _parse_value(word) if _WRITTEN_NUMBER.fullmatch(word) and len(word) <= _MOST_DIGITS else None
 
 
 def _parse_value(word: str) -> int:

@@ -302,9 +302,7 @@ def _collect_iris(instance: Iris, base: str, found: Collected) -> None:
 
 MAX_LINKS = 64
 MAX_MEMBERSHIPS = 128
-_SUMMARY_LINKS_PASSING = frozenset(
-    {"veth", "tap", "tun", "dummy", "ifb", "macvtap", "sit", "ip6tnl", "gre", "gretap", "ipip"}
-)
+_PASSING_KINDS = frozenset({"veth", "tap", "tun", "dummy", "ifb", "macvtap", "sit", "ip6tnl", "gre", "gretap", "ipip"})
 OWN_LINK_DETAIL = frozenset(
     {"id", "bridge_id", "root_id", "active_slave", "local", "remote", "local6", "remote6", "link", "group", "user"}
     | {"rdma_device", "rdma_state", "port_state"}
@@ -377,8 +375,8 @@ def _name_below(name: str, links: Mapping[str, Link], roles: dict[str, str]) -> 
 def _is_counted(link: Link, links: Mapping[str, Link]) -> bool:
     if link.kind == "bridge":
         # Whether a bridge leads out of the host: one of containers alone has the same address on every host.
-        return any(name in links and links[name].kind not in _SUMMARY_LINKS_PASSING for name in link.lower)
-    return link.kind not in _SUMMARY_LINKS_PASSING or any(_link_networks(link))
+        return any(name in links and links[name].kind not in _PASSING_KINDS for name in link.lower)
+    return link.kind not in _PASSING_KINDS or any(_link_networks(link))
 
 
 def _link_networks(link: Link) -> Iterator[str]:

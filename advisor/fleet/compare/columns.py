@@ -270,7 +270,7 @@ def explains_effect(cause: JudgedRow, effect: JudgedRow) -> bool:
 
 LLT_CLUSTER = "llt-cluster"
 MAX_PROCESSES = 16
-_GATHERING_FEW = 12
+_FEW_HOSTS = 12
 """Of fewer hosts, starting processes would take longer than it saves."""
 
 Progress = Callable[[int, int], None]
@@ -333,7 +333,7 @@ def read_sources(
 def _read_each(
     sources: Sequence[CaptureSource], read: Callable[[CaptureSource], T], processes: int | None
 ) -> Iterator[T | Unread]:
-    few = 1 if len(sources) < _GATHERING_FEW else min(len(os.sched_getaffinity(0)), MAX_PROCESSES)
+    few = 1 if len(sources) < _FEW_HOSTS else min(len(os.sched_getaffinity(0)), MAX_PROCESSES)
     count, read_one = few if processes is None else processes, partial(_read_one, read)
     done = 0
     if count > 1:

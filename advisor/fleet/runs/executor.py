@@ -285,7 +285,7 @@ MARGIN_SECONDS = 30.0
 _PAUSE_SECONDS = 2.0
 _ATTEMPTS = 3
 
-_RECONCILE_STATES: Mapping[State, HostState] = {
+_STATES_BY_RECORD: Mapping[State, HostState] = {
     "applied": "applied",
     "awaiting-confirmation": "awaiting-confirmation",
     "rolled-back": "rolled-back",
@@ -332,7 +332,7 @@ def find_result(captured: CapturedHost, sought: Sought) -> Result:
         return Result(captured.name, "unknown", message=error.message)
     if record is None:
         return Result(captured.name, "failed", message="nothing was begun there")
-    state = _RECONCILE_STATES.get(record.state)
+    state = _STATES_BY_RECORD.get(record.state)
     if state is None:
         return Result(captured.name, "unknown", record.id, f"{record.state} still", is_sure=False)
     return Result(captured.name, state, record.id, _describe_record(record))
