@@ -67,7 +67,8 @@ def degraded_notes(node: BlockNode) -> Iterator[str]:
         if array.family == "multipath":
             yield f"{array.name}: {_paths_words(array.missing, len(array.members))}"
         elif array.family in MIRRORS:
-            words = "these ceilings do not count a member that is being rebuilt, which may serve reads already"
+            rebuilt = "these ceilings do not count a member that is being rebuilt, which may serve reads already"
+            words = rebuilt if array.state == "recovering" else "the members that are left carry the load"
             yield f"{array.name} is {array.state or 'not whole'}: {words}"
         else:
             words = "these ceilings are bounds that do not count reconstruction"

@@ -75,6 +75,7 @@ def test_declared_volumes_that_are_not_here_are_named() -> None:
         ("raid5", {"journal": ["sdc"]}, True),
         ("raid5", {"missing": 1, "state": "degraded"}, True),
         ("raid1", {"missing": 1, "state": "recovering"}, True),
+        ("raid1", {"missing": 1, "state": "degraded"}, False),
         ("raid5", {}, False),
         ("raid1", {}, False),
     ],
