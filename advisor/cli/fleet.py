@@ -79,8 +79,8 @@ def compare(
     from advisor.cli.pages import check_files
     from advisor.cli.progress import fleet_progress
     from advisor.errors import UsageError
-    from advisor.operations.findings import check_severity, has_severity
     from advisor.operations.fleet import Collection, compare_fleet, parse_age
+    from advisor.operations.severity import check_severity, has_severity
 
     floor = check_severity(fail_on)
     if snapshots and (kept or probe or limit is not None or max_age is not None):
@@ -200,8 +200,8 @@ def scan(
     """Capture each host of an inventory, and judge it. As advisor scan does. Changes nothing there; nothing has to be
     installed there, not even Python."""
     from advisor.cli.progress import fleet_progress
-    from advisor.operations.findings import check_severity, has_severity
     from advisor.operations.fleet import Collection, parse_age, scan_fleet
+    from advisor.operations.severity import check_severity, has_severity
     from advisor.report.fleet.scan import fleet_scan_document, fleet_scan_text
 
     floor = check_severity(fail_on)

@@ -41,7 +41,7 @@ def recommend(
 ) -> int:
     """List which profiles fit this host and workload, and why. Names those that do not apply in one line. Changes
     nothing and needs no root."""
-    from advisor.operations.findings import has_severity
+    from advisor.operations.severity import has_severity
     from advisor.report.recommend import recommendation_document, recommendation_text
 
     # Given several times it says as much as once, with commas.

@@ -40,7 +40,7 @@ def print_json(document: object) -> None:
 
 
 def _encode_document(document: object) -> bytes:
-    from advisor.report.documents import encode_document
+    from advisor.report.encode import encode_document
 
     return encode_document(msgspec.to_builtins(document))
 
@@ -88,7 +88,7 @@ def _write_stderr(message: str) -> None:
 def print_error(error: AdvisorError, *, as_json: bool) -> None:
     """The error as a document on standard output under --json, else as two lines on standard error."""
     if as_json:
-        from advisor.report.documents import error_document
+        from advisor.report.encode import error_document
 
         print_json(error_document(error))
         return

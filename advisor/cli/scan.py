@@ -95,8 +95,8 @@ def scan(
 ) -> int:
     """Find what is wrong with this host, a line each. Needs no root."""
     from advisor.errors import UsageError
-    from advisor.operations.findings import check_severity, has_severity
     from advisor.operations.muting import expired_notes
+    from advisor.operations.severity import check_severity, has_severity
     from advisor.report.scan_summary import ScanSummary
 
     floor = check_severity(fail_on)

@@ -5,10 +5,10 @@ A number counts the findings of the page of `advisor scan`, from 1; the id of a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from glob import escape
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from advisor.errors import UsageError
 from advisor.host import Host, live_host
@@ -29,37 +29,11 @@ from advisor.operations.muting import (
 )
 from advisor.recommend.fixes import Fix, make_fix, make_safe_fix, select_findings
 from advisor.rules.judged import NumberedFindings, find_numbered, number_findings
-from advisor.rules.rule import SEVERITIES, Severity, at_or_above, finding_devices
+from advisor.rules.rule import finding_devices
 from advisor.shell.quote import shell_quote
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-# Whether findings are grave enough for an exit code.
-
-
-def check_severity(text: str | None) -> str | None:
-    """Return ``text``, the severity of ``--fail-on``. Raises UsageError for a word that is none."""
-    if text is not None and text not in SEVERITIES:
-        raise UsageError(
-            f"--fail-on {text}: not one of {', '.join(SEVERITIES)}",
-            hint="--fail-on warning exits with 1 on a finding of warning or critical",
-        )
-    return text
-
-
-class Graded(Protocol):
-    """Anything with a severity."""
-
-    @property
-    def severity(self) -> Severity: ...
-
-
-def has_severity(findings: Iterable[Graded], floor: str | None) -> bool:
-    """Whether one of the findings is of severity ``floor`` (info, advice, warning or critical) or above; never for
-    None."""
-    return floor is not None and any(at_or_above(one.severity, floor) for one in findings)
-
 
 MOST_DEVICES = 32
 """Entries that a number may make: one for each device of its findings."""

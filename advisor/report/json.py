@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from advisor.facts.host_facts import Facts
 from advisor.host.provenance import Provenance
-from advisor.report.documents import encode_document
+from advisor.report.encode import encode_document
 from advisor.report.format import format_timestamp
 from advisor.rules.judged import count_judged
 from advisor.rules.processors.locality_score import locality

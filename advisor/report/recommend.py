@@ -14,7 +14,7 @@ from advisor.facts.processors.cpulist import fold_list
 from advisor.importers.records import ImportDifference, Imported, ImportedSetting, Said, count_outcomes, shorten_text
 from advisor.recommend.records import Recommendation, Standing
 from advisor.recommend.verdicts import VERDICTS, JudgedLine, JudgedText, Verdict
-from advisor.report.documents import encode_document
+from advisor.report.encode import encode_document
 from advisor.report.layout import Page, Piece, Span, Style, command_span, counted
 from advisor.report.terms import severity_span
 from advisor.rules.workload import DeclaredWorkload

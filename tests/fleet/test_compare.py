@@ -19,7 +19,7 @@ from advisor.facts.unknown import Unknown
 from advisor.fleet.compare.comparison import HeldValue
 from advisor.fleet.compare.outliers import find_outliers
 from advisor.fleet.compare.summary import AdvisorState
-from advisor.operations.findings import has_severity
+from advisor.operations.severity import has_severity
 from tests.cases import read_cases
 from tests.fleet.alike import (
     ODD,

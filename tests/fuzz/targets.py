@@ -49,8 +49,8 @@ from advisor.observe.memory import parse_io_pairs, parse_io_table
 from advisor.observe.network import parse_port_use
 from advisor.observe.sample import parse_counts
 from advisor.observe.tracing import decode_pages
-from advisor.operations.findings import check_severity
 from advisor.operations.muting import parse_muting, parse_until
+from advisor.operations.severity import check_severity
 from advisor.planning.records import Plan
 from advisor.profiles.profile import parse_profile
 from advisor.profiles.toml_text import lines_of

@@ -22,7 +22,7 @@ from advisor.operations.transactions import apply_profiles, script_for
 from advisor.planner import plan_profiles
 from advisor.planning.records import plan_document
 from advisor.profiles.profile import parse_profile
-from advisor.report.documents import encode_document, error_document
+from advisor.report.encode import encode_document, error_document
 from advisor.report.fix import steps_text
 from advisor.report.json import scan_document
 from advisor.report.library import profile_list_text, profile_text

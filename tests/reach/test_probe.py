@@ -14,7 +14,7 @@ import pytest
 
 from advisor.reach.addresses import Limit, Peer, Reach, Role, Unprobeable
 from advisor.reach.peers import Survey
-from advisor.report.documents import encode_document
+from advisor.report.encode import encode_document
 from advisor.report.reach import probe_document, probe_text
 from tests.cases import cases
 from tests.golden import assert_golden

@@ -9,7 +9,7 @@ import pytest
 
 from advisor.errors import NotRestoredError, RefusedError
 from advisor.facts.unknown import Unknown
-from advisor.report.documents import error_document
+from advisor.report.encode import error_document
 from advisor.report.json import scan_document
 from advisor.rules.judged import judge
 from tests.rules.build import (

@@ -14,7 +14,7 @@ from advisor.limits.links import PciAndNetwork, PciHop
 from advisor.limits.notes import Measurement, with_observed
 from advisor.limits.paths import limits_of
 from advisor.limits.records import Limits
-from advisor.report.documents import encode_document
+from advisor.report.encode import encode_document
 from advisor.report.limits import format_minutes, format_number, limits_document, limits_text
 from tests.captured import HWLOC_HOSTS, PEPC_HOSTS, host
 from tests.golden import assert_golden

@@ -19,7 +19,7 @@ from advisor.fleet.compare.comparison import (
 )
 from advisor.fleet.compare.path_matrix import Matrix, MatrixCell
 from advisor.host.numbers import group_pairs
-from advisor.report.documents import encode_document
+from advisor.report.encode import encode_document
 from advisor.report.format import natural, ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded
 from advisor.report.terms import count_severities, format_speed, paint_counts, severity_span

@@ -12,7 +12,7 @@ from advisor.fleet.runs.status import FleetStanding, HostStanding
 from advisor.fleet.runs.status import HostState as StandingState
 from advisor.host.numbers import group_pairs
 from advisor.planning.records import Plan, plan_document
-from advisor.report.documents import encode_document
+from advisor.report.encode import encode_document
 from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, counted, listed
 from advisor.report.plan import add_plan

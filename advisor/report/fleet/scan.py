@@ -13,7 +13,7 @@ from advisor.fleet.scan import FleetScan, HostScan, RuleFinding, State, is_off
 from advisor.fleet.why import MIN_PEERS, FleetDiagnosis, Outlier
 from advisor.host.numbers import group_pairs
 from advisor.limits.cluster import Cluster, ClusterHost
-from advisor.report.documents import encode_document
+from advisor.report.encode import encode_document
 from advisor.report.format import natural, ranked, runs
 from advisor.report.host_ceiling import add_ceiling, figure_piece, stage_words
 from advisor.report.layout import COMMAND, Page, Piece, Span, counted, listed, padded
