@@ -9,7 +9,7 @@ import msgspec
 
 from advisor.planning.records import Plan, plan_document
 from advisor.report.format import format_timestamp
-from advisor.report.terms import layers_document
+from advisor.report.layers import layers_document
 from advisor.shell.state_table import state_of_kept
 from advisor.transaction.journal import Record, Store
 from advisor.transaction.restore import kept_outcomes

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from advisor.host.safe_open import named_directory
 from advisor.planning.records import Change, FileChange, Plan
 from advisor.report.format import fold_alike
+from advisor.report.layers import add_layers
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, counted_values, listed, value_words
 from advisor.report.plan import add_values, apply_command, folded_changes, skipped_counts
-from advisor.report.terms import add_layers, restart_commands
+from advisor.report.terms import restart_commands
 from advisor.shell.quote import shell_quote
 from advisor.shell.state_table import State
 from advisor.transaction.journal import BY_SCRIPT, CLOSED_DAYS, MOST_CLOSED, Damaged, Record, Store
