@@ -15,7 +15,7 @@ from advisor.facts.processors.numa import Node
 from advisor.facts.processors.pci import PcieLink
 from advisor.report.format import natural, ranked, ranked_by_disk, runs
 from advisor.report.layout import QUIET, UNKNOWN, Cell, Page, Span, join_parts
-from advisor.report.terms import format_binary, format_decimal, format_speed, times
+from advisor.report.units import format_binary, format_decimal, format_speed, times
 from advisor.rules.queries import by_name, is_physical, is_up, nodes_below
 from advisor.rules.rule import Finding
 

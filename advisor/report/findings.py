@@ -24,7 +24,7 @@ from advisor.report.layout import (
     value_words,
     width_of,
 )
-from advisor.report.terms import count_severities, count_spans, severity_span
+from advisor.report.severities import count_severities, count_spans, severity_span
 from advisor.rules.judged import NAME, Judged, NumberedFindings, number_findings, title_template
 from advisor.rules.rule import Finding, PlanProfile, SetTunable, finding_devices
 

@@ -17,7 +17,7 @@ from advisor.limits.records import (
 )
 from advisor.report.format import ranked, runs
 from advisor.report.layout import Page, Piece, Span
-from advisor.report.terms import format_binary
+from advisor.report.units import format_binary
 
 STAGE_WORDS: dict[HostStage, str] = {
     "media": "drives and volumes",

@@ -13,7 +13,7 @@ import msgspec
 from advisor.host.patterns import lazy_regex
 from advisor.report.format import clean
 from advisor.report.layout import columns
-from advisor.report.terms import LOOKS, split_counts
+from advisor.report.severities import LOOKS, split_counts
 from advisor.version import __version__
 
 if TYPE_CHECKING:

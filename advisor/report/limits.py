@@ -11,7 +11,8 @@ from advisor.limits.records import Bound, Known, Limits, ObservedShare, PathCeil
 from advisor.report.format import ranked, runs
 from advisor.report.host_ceiling import add_ceiling, add_what_if, ceiling_rows, members_words
 from advisor.report.layout import Page, Piece, Span, command_span, listed
-from advisor.report.terms import format_binary, format_decimal, severity_span
+from advisor.report.severities import severity_span
+from advisor.report.units import format_binary, format_decimal
 from advisor.sizing.records import Choice, Short, Sizing, VolumePurchase
 
 _KNOWN: dict[Known, str] = {

@@ -25,6 +25,7 @@ from advisor.report.layout import (
     value_words,
     width_of,
 )
+from advisor.report.severities import severity_span
 from advisor.report.terms import (
     EFFECTS,
     RISKS,
@@ -32,7 +33,6 @@ from advisor.report.terms import (
     human_change,
     kind_of,
     restart_commands,
-    severity_span,
     short_name,
     unit_word,
     value_text,

@@ -16,7 +16,7 @@ from advisor.recommend.records import Recommendation, Standing
 from advisor.recommend.verdicts import VERDICTS, JudgedLine, JudgedText, Verdict
 from advisor.report.encode import encode_document
 from advisor.report.layout import Page, Piece, Span, Style, command_span, counted
-from advisor.report.terms import severity_span
+from advisor.report.severities import severity_span
 from advisor.rules.workload import DeclaredWorkload
 from advisor.shell.quote import shell_quote, trial_command
 

@@ -41,7 +41,8 @@ from advisor.report.scan_summary import (
     whose_commands,
     write_headline,
 )
-from advisor.report.terms import cpu_text, format_binary, severity_span, times
+from advisor.report.severities import severity_span
+from advisor.report.units import cpu_text, format_binary, times
 from advisor.rules.judged import NumberedFindings, ScanDifference, count_judged, number_findings
 from advisor.rules.processors.locality_score import Kind, Locality, locality
 from advisor.rules.queries import split_ids

@@ -20,7 +20,8 @@ from advisor.report.devices import list_shelves
 from advisor.report.findings import counts_text, finding_lines, finding_text, fitted, is_settable, shortened
 from advisor.report.format import clean, format_minute
 from advisor.report.layout import COMMAND, HEADING, QUIET, UNKNOWN, Span, columns, emit_line, listed, width_of
-from advisor.report.terms import format_binary, paint_counts, times
+from advisor.report.severities import paint_counts
+from advisor.report.units import format_binary, times
 from advisor.rules.judged import Judged, NumberedFindings, count_judged, number_findings
 from advisor.rules.queries import is_physical
 from advisor.rules.rule import Finding

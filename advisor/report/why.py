@@ -15,7 +15,7 @@ from advisor.proof.pattern import DiskMeans, JobSection, WorkloadFile, is_worklo
 from advisor.proof.twin import ORDER_BOUND, READ_BOUND, SIZES_BOUND
 from advisor.report.format import clean, format_timestamp
 from advisor.report.layout import COMMAND, HEADING, Page, Piece, Span
-from advisor.report.terms import format_binary, format_decimal
+from advisor.report.units import format_binary, format_decimal
 from advisor.shell.quote import shell_quote
 
 # An observed load and its twin, as text.

@@ -17,7 +17,7 @@ from advisor.facts.unknown import Unknown
 from advisor.host.provenance import Provenance
 from advisor.report.html import html_environment
 from advisor.report.picture.page import evidence_rows, picture_page, picture_svg, picture_text
-from advisor.report.terms import SEVERITY_STYLE
+from advisor.report.severities import SEVERITY_STYLE
 from advisor.rules.judged import judge, number_findings
 from advisor.rules.rule import SEVERITIES, Finding, Muted
 from tests import beegfs_server

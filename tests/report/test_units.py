@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.facts.block.block import natural as natural_fact
 from advisor.report.format import clean, natural, ranked, runs
-from advisor.report.terms import cpu_text, format_binary, format_decimal, format_speed, times
+from advisor.report.units import cpu_text, format_binary, format_decimal, format_speed, times
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ from advisor.host.numbers import group_pairs
 from advisor.report.encode import encode_document
 from advisor.report.format import natural, ranked, runs
 from advisor.report.layout import Page, Piece, Span, Style, columns, counted, listed, padded
-from advisor.report.terms import count_severities, format_speed, paint_counts, severity_span
+from advisor.report.severities import count_severities, paint_counts, severity_span
+from advisor.report.units import format_speed
 from advisor.rules.rule import SEVERITIES
 
 MAX_GRID = 12

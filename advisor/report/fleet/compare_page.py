@@ -24,7 +24,7 @@ from advisor.report.fleet.compare import (
 from advisor.report.format import natural, ranked
 from advisor.report.html import render_page
 from advisor.report.layout import counted
-from advisor.report.terms import LOOKS, SeverityLook
+from advisor.report.severities import LOOKS, SeverityLook
 
 _MAX_GRID = 60
 _MAX_COLUMNS = 14

@@ -17,7 +17,7 @@ from advisor.report.encode import encode_document
 from advisor.report.format import natural, ranked, runs
 from advisor.report.host_ceiling import add_ceiling, figure_piece, stage_words
 from advisor.report.layout import COMMAND, Page, Piece, Span, counted, listed, padded
-from advisor.report.terms import severity_span
+from advisor.report.severities import severity_span
 from advisor.report.why import nothing_text, verdict_text, why_document
 from advisor.rules.rule import SEVERITIES
 

@@ -49,7 +49,7 @@ from advisor.report.picture.scene import (
     order_places,
     say,
 )
-from advisor.report.terms import format_binary, times
+from advisor.report.units import format_binary, times
 from advisor.rules.judged import count_judged
 from advisor.rules.queries import links_below, split_ids
 from advisor.rules.rule import Finding

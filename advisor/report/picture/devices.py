@@ -34,7 +34,7 @@ from advisor.report.picture.scene import (
     own_runs,
     say,
 )
-from advisor.report.terms import format_binary, format_decimal, times
+from advisor.report.units import format_binary, format_decimal, times
 from advisor.rules.block.drive_health import list_failures
 from advisor.rules.queries import is_physical, links_above
 

@@ -21,7 +21,8 @@ from advisor.report.picture.content import host_picture
 from advisor.report.picture.drawing import Sheet, draw_sheet, share_out, write_legend
 from advisor.report.picture.scene import Crossing, HostPicture, Panel, PictureBlock, by_key
 from advisor.report.scan_summary import NEED, devices_text, host_roles, provenance_text, whose_commands
-from advisor.report.terms import LOOKS, SEVERITY_STYLE, format_binary, severity_span, times
+from advisor.report.severities import LOOKS, SEVERITY_STYLE, severity_span
+from advisor.report.units import format_binary, times
 from advisor.rules.judged import number_findings
 from advisor.rules.rule import Finding
 

@@ -17,7 +17,7 @@ from advisor.facts.processors.pci import PcieLink
 from advisor.report.devices import named_by
 from advisor.report.format import natural, ranked, runs
 from advisor.report.layout import listed
-from advisor.report.terms import format_speed
+from advisor.report.units import format_speed
 from advisor.rules.judged import number_findings
 from advisor.rules.queries import by_name, is_physical, is_up, is_virtual_machine, links_below, split_ids
 from advisor.rules.rule import Finding, Severity

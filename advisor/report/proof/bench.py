@@ -16,7 +16,7 @@ from advisor.report.layout import Page, Piece, Span, Style, columns, counted, li
 from advisor.report.proof.numbers import format_figure
 from advisor.report.proof.result import format_percent
 from advisor.report.proof.words import command_words, name_metric, place_options, scratch_words, workload_title
-from advisor.report.terms import format_binary
+from advisor.report.units import format_binary
 from advisor.shell.quote import shell_quote
 
 # Tables of a measured series: a sweep over numbers of threads with its knee, and a group of patterns as one table.

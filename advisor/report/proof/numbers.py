@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from advisor.proof.records import Summary
 from advisor.report.layout import Span, Style
-from advisor.report.terms import format_binary
+from advisor.report.units import format_binary
 
 PLOT_MAX = 48
 PLOT_MIN = 24
