@@ -12,7 +12,7 @@ from advisor.facts.host_facts import Facts, scan
 from advisor.facts.settings import find_setting
 from advisor.facts.settings.sysctl import KEYS, origins, read_sysctl_sources
 from advisor.facts.settings.value import is_text_key
-from advisor.facts.system.services import Service, read_services
+from advisor.facts.system.services import Service, read_services, read_storage_services, with_devices
 from advisor.facts.unknown import Unknowns
 from advisor.host import Host
 from advisor.planning.compute import make_plan
@@ -230,7 +230,6 @@ def _read_journals(store: Store) -> tuple[Record, ...] | None:
 def read_for_scan_and_plans(host: Host) -> None:
     """Read what a scan, limits and the plans of all profiles read, every link included, so that a snapshot can answer
     them all."""
-    from advisor.facts.system.services import read_storage_services
     from advisor.limits.storage_use import read_front
 
     facts = scan(host, with_drives=True)
@@ -253,7 +252,6 @@ def _with_found_units(host: Host, asked: Sequence[Request], facts: Facts) -> tup
     if not looking:
         return tuple(asked)
     from advisor.facts.system.roles import read_kernel_services
-    from advisor.facts.system.services import read_storage_services
 
     found = storage_units(facts, read_storage_services(host, Unknowns()), read_kernel_services(host))
     return tuple(one.with_units(found, facts) if one.looks_for_units else one for one in asked)
@@ -264,7 +262,6 @@ def _find_services(host: Host, asked: Iterable[Request], facts: Facts) -> tuple[
     units = tuple(dict.fromkeys(unit for request in named for unit in unit_names(request.values, facts)))
     if not units:
         return ()
-    from advisor.facts.system.services import with_devices
 
     unknown = Unknowns()
     return with_devices(host, read_services(host, units, unknown))

@@ -24,7 +24,7 @@ from advisor.host.origin import read_sections  # noqa: E402
 from advisor.planning.devices import only_words  # noqa: E402
 from advisor.profiles.profile import Profile, Wanted, load, profile_paths, shipped_directory  # noqa: E402
 from advisor.report.explain import Handling, describe_handling, form_words, kind_words, list_examples, more_words  # noqa: E402
-from advisor.report.library import GUARDS, TOGGLES, fill_template, parameter_words, proof_words, wanted_value  # noqa: E402
+from advisor.report.profile_words import GUARDS, TOGGLES, fill_template, parameter_words, proof_words, wanted_value  # noqa: E402
 from advisor.report.terms import EFFECTS  # noqa: E402
 from advisor.rules.judged import RULES  # noqa: E402
 from advisor.rules.rule import Contradiction, all_contradictions  # noqa: E402

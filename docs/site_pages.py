@@ -25,16 +25,16 @@ from mkdocs.structure.pages import Page
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from advisor import operations
-from advisor.operations import library as schemas
+from advisor.operations import library
 
 LONGEST_SIGNATURE: Final = 100
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add ``schemas/scan.1.json`` for ``advisor.scan/1``, and so for each document."""
-    for name in schemas.list_schemas():
+    for name in library.list_schemas():
         path = f"schemas/{name.removeprefix('advisor.').replace('/', '.')}.json"
-        files.append(File.generated(config, path, content=json.dumps(schemas.read_schema(name), indent=1) + "\n"))
+        files.append(File.generated(config, path, content=json.dumps(library.read_schema(name), indent=1) + "\n"))
     return files
 
 

@@ -50,6 +50,12 @@ def test_heavy_libraries_stay_unloaded(arguments: tuple[str, ...]) -> None:
     assert not {module.partition(".")[0] for module in loaded} & HEAVY
 
 
+@pytest.mark.parametrize("arguments", [("scan",), ("scan", "--json")])
+def test_a_scan_loads_no_room_that_changes_or_measures(arguments: tuple[str, ...]) -> None:
+    rooms = {module.split(".")[1] for module in loaded_by(*arguments) if module.startswith("advisor.")}
+    assert rooms <= {"cli", "errors", "facts", "host", "operations", "report", "rules", "shell", "snapshot", "version"}
+
+
 def test_the_version_needs_no_library() -> None:
     assert not {module.partition(".")[0] for module in loaded_by("--version")} & (HEAVY | PARSER | {"msgspec"})
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor import operations
 from advisor.errors import AdvisorError, BusyError, PermissionDeniedError, RefusedError, UsageError, as_root
-from advisor.report.format import NOTICE, HostData
+from advisor.report.format import MAX_ITEMS, NOTICE, HostData
 
 if TYPE_CHECKING:
     from advisor.host import Host
@@ -87,7 +87,6 @@ def _build_answer(name: str, own: Own, foreign: object) -> dict[str, object]:
 
 
 def _scan(served: ServedHost, given: Arguments, _: str) -> Found:
-    from advisor.report.format import MAX_ITEMS
 
     if "/" in given.get("workload", ""):
         raise UsageError("workload: a file is not accepted here", hint="name a workload, or give its values: read=70%")

@@ -29,8 +29,8 @@ def apply_script(
 ) -> int:
     """Print a POSIX sh script that applies profiles. It is for one host, this or a captured one, and needs nothing
     installed there."""
+    from advisor.operations.exports import write_apply_script
     from advisor.operations.files import write_output
-    from advisor.operations.imports import write_apply_script
 
     text = write_apply_script(open_host(root, snapshot), names, parse_settings(pairs), runtime_only=runtime_only)
     if output is None:
@@ -68,7 +68,7 @@ def export(
 ) -> int:
     """Export what profiles set on this host for other tools. What a form cannot express is listed, never
     approximated."""
-    from advisor.operations.imports import export_profiles
+    from advisor.operations.exports import export_profiles
 
     plan, bundle = export_profiles(open_host(root, snapshot), names, parse_settings(pairs), form, output)
     if as_json:

@@ -108,7 +108,7 @@ def judge(
 ) -> int:
     """Judge an article's settings on this host, a line each. Runs nothing of them. Exit code 1 where a line is harmful,
     3 where no line is a setting."""
-    from advisor.operations.imports import MAX_BYTES, judge_lines, read_given
+    from advisor.operations.judge import MAX_BYTES, judge_lines, read_given
     from advisor.report.recommend import judge_document, judge_text
 
     names = files or ["-"]

@@ -14,7 +14,6 @@ from advisor.cli.judge import import_profile
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.scan import Json, Root, Snapshot, Volumes, Workload
 from advisor.errors import UsageError
-from advisor.operations import library as schemas
 from advisor.operations import open_host
 
 if TYPE_CHECKING:
@@ -30,12 +29,14 @@ def schema(
     as_json: Json = False,
 ) -> int:
     """Print the JSON Schema of a document of --json. Without a name, the names of all documents."""
+    from advisor.operations import library
+
     if name is not None:
-        print_json(schemas.read_schema(name))
+        print_json(library.read_schema(name))
     elif as_json:
-        print_json({"schema": "advisor.schemas/1", "schemas": schemas.list_schemas()})
+        print_json({"schema": "advisor.schemas/1", "schemas": library.list_schemas()})
     else:
-        print_text("\n".join(schemas.list_schemas()))
+        print_text("\n".join(library.list_schemas()))
     return 0
 
 

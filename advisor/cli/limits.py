@@ -161,7 +161,7 @@ def limits(
 def _read_drives(host: Host, found: Limits, *, is_agreed: bool) -> Mapping[str, Figures]:
     """Ask, then read the drives of which no ceiling is known. Raises RefusedError, UsageError."""
     from advisor.cli.change import ask_user
-    from advisor.operations.limits import predicted_seconds, read_drives, unknown_drives
+    from advisor.operations.drive_readings import predicted_seconds, read_drives, unknown_drives
 
     names = unknown_drives(found)
     if not names:
@@ -231,7 +231,7 @@ def size(
 ) -> int:
     """Choose hardware that carries a demand. Searches the tables of limits for a machine, volumes and stripes in a
     cloud, or drives, RAID and links. Exit code 1 where no choice is known to carry it. Reads nothing of this host."""
-    from advisor.operations.limits import size_hardware
+    from advisor.operations.sizing import size_hardware
 
     found = size_hardware(
         read=read,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 from typer import Option
 
-from advisor.cli.output import print_text
-from advisor.errors import AdvisorError, UsageError
+from advisor.cli.output import print_text, say, terminal_width, wants_color
+from advisor.errors import AdvisorError, RestoredError, UsageError
 
 if TYPE_CHECKING:
     from advisor.fleet.runs.status import FleetStanding
@@ -214,8 +214,6 @@ def watch_trial(read: Callable[[str], Record], record: Record) -> Record:
 def follow_trial(record: Record) -> int:
     """Watch a transaction on trial to its end, and report that. The exit code is 0 for confirmed, 4 for rolled back
     and 5 where something could not be restored; Ctrl-C rolls back at once, 130."""
-    from advisor.cli.output import print_text, say, terminal_width, wants_color
-    from advisor.errors import RestoredError
     from advisor.operations.transactions import cancel_trial, read_transaction
     from advisor.report.transaction import rollback_text
 

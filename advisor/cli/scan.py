@@ -178,7 +178,7 @@ def _draw_pictures(
 ) -> bool:
     """The pictures that are asked for; whether one of them went to standard output, in place of the page."""
     from advisor.cli.pages import write_files
-    from advisor.operations.library import find_services, host_ceiling
+    from advisor.operations.pictures import find_services, host_ceiling
 
     known, services = find_services(host, found.facts)
     ceiling = host_ceiling(host, found.facts, found.declared) if svg or html else None
@@ -303,7 +303,7 @@ def probe(
 ) -> int:
     """Measure the round-trip time and path MTU to peers. Sends ICMP echoes that must not be fragmented. Changes
     nothing."""
-    from advisor.operations.library import probe_peers
+    from advisor.operations.probing import probe_peers
 
     found = probe_peers(names or (), mtu=mtu, count=count, progress=say)
     if as_json:

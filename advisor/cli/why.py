@@ -19,8 +19,6 @@ from advisor.cli.monitored import MetricFiles, OpenMetrics, Prometheus, check_fo
 from advisor.cli.output import print_json, print_text, say, terminal_width, wants_color
 from advisor.cli.scan import Json, Snapshot
 from advisor.errors import UsageError
-from advisor.operations.diagnosis import watch_host
-from advisor.report.why import LOOK_SECONDS, WatchScreen, saved_note
 
 if TYPE_CHECKING:
     from advisor.diagnosis.diagnose import Diagnosis
@@ -71,6 +69,9 @@ def watch_terminal(seconds: float) -> Diagnosis:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
+
+    from advisor.operations.diagnosis import watch_host
+    from advisor.report.why import LOOK_SECONDS, WatchScreen, saved_note
 
     console = Console(highlight=False)
     screen = WatchScreen(unicode="utf" in (sys.stdout.encoding or "").lower())
@@ -141,7 +142,6 @@ def why(
     evidence, who asks, and whether tuning can help. Exit code 0 where nothing binds, 1 where something does. Changes
     nothing; needs no root, and says what root would add."""
     from advisor.cli.progress import wait_progress
-    from advisor.errors import UsageError
     from advisor.operations.diagnosis import check_seconds, observe_span, read_observed_span
 
     files = MetricFiles(prometheus, openmetrics)
@@ -189,7 +189,7 @@ def why(
 
 def _write_page(seen: ObservedSpan, html: Path) -> bool:
     """Write the page; whether it went to standard output, in place of the text."""
-    from advisor.operations.library import find_services
+    from advisor.operations.pictures import find_services
     from advisor.report.why_page import why_page
 
     facts, services = find_services(seen.host, seen.context.facts)

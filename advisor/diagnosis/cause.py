@@ -12,7 +12,7 @@ import msgspec
 
 from advisor.diagnosis.observation import Observation
 from advisor.host.numbers import count_of
-from advisor.observe.memory import unit_of_cgroup
+from advisor.observe.cgroups import unit_of_cgroup
 
 Resource = Literal["disk", "array", "net", "cpu", "memory", "cloud", "clock", "application"]
 Help = Literal["tuning", "hardware", "application", "tenant", "repair"]

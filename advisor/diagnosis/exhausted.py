@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from advisor.diagnosis.cause import BindingCause, asks_group, cause, is_below, limit_command, percent, plan_at_least
 from advisor.diagnosis.observation import Observation
 from advisor.host.numbers import count_noun
-from advisor.observe.memory import unit_of_cgroup
+from advisor.observe.cgroups import unit_of_cgroup
 
 _SNMP = "Linux kernel documentation, networking/snmp_counter; net/ipv4/udp.c (UDP_MIB_RCVBUFERRORS)"
 _NETDATA_UDP = "netdata/netdata src/health/health.d/udp_errors.conf"

@@ -20,7 +20,7 @@ from advisor.diagnosis.cause import (
 from advisor.diagnosis.observation import Observation
 from advisor.diagnosis.storage import waited_share
 from advisor.host.numbers import count_noun, count_of
-from advisor.observe.memory import unit_of_cgroup
+from advisor.observe.cgroups import unit_of_cgroup
 
 _VMSTAT = "proc_vmstat(5)"
 _PSI = "Linux kernel documentation, accounting/psi"

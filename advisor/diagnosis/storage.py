@@ -24,7 +24,7 @@ from advisor.diagnosis.shared_devices import find_held_groups
 from advisor.facts.block.block import multipath_head
 from advisor.facts.block.block_graph import is_flash, is_remote, medium_of
 from advisor.host.numbers import count_of
-from advisor.observe.memory import V1_IO_LIMITS
+from advisor.observe.cgroups import V1_IO_LIMITS
 
 IOSTATS = "Linux kernel documentation, admin-guide/iostats"
 PSI = "Linux kernel documentation, accounting/psi"

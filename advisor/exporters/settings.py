@@ -16,8 +16,8 @@ from advisor.facts.writers import BootSettings, overriding_write, read_boot_sett
 from advisor.host import Host, Missing, Probe, RunCommand, Step
 from advisor.host.patterns import lazy_regex
 from advisor.planner import profile_requests
+from advisor.planning.comparison import combine_values
 from advisor.planning.expansion import expand_targets
-from advisor.planning.observations import combine_values
 from advisor.planning.records import Plan
 from advisor.planning.targets import resolve_targets
 from advisor.shell.rollback_script import hand_command

@@ -16,13 +16,21 @@ from advisor.facts.network.links import Link, read_links
 from advisor.facts.processors.cpu import Cpu, read_cpu
 from advisor.facts.processors.numa import Numa, read_numa
 from advisor.facts.processors.pci import Accelerator, Irq, read_accelerators, read_irqs
-from advisor.facts.remote.network_storage import NetworkStorage, read_network_storage
+from advisor.facts.remote.network_storage import FcPort, NetworkStorage, read_fibre_channel, read_network_storage
 from advisor.facts.settings import KEYS, NAMED
 from advisor.facts.settings.site_settings import SiteSetting, read_site_settings
 from advisor.facts.settings.sysctl import SysctlOrigin, named_keys, origins, read_sysctl, read_sysctl_sources
-from advisor.facts.system.identity import Cloud, Container, Identity, read_container, read_identity
-from advisor.facts.system.memory import Counters, Memory, read_counters, read_memory
-from advisor.facts.system.roles import read_roles
+from advisor.facts.system.identity import (
+    BurstingVolume,
+    Cloud,
+    Container,
+    Identity,
+    PurchasedFigures,
+    read_container,
+    read_identity,
+)
+from advisor.facts.system.memory import Counters, Memory, MemoryModule, read_counters, read_memory, read_memory_modules
+from advisor.facts.system.roles import StorageSoftware, read_roles, read_software
 from advisor.facts.system.services import Systemd, read_systemd
 from advisor.facts.unknown import Unknown, Unknowns
 from advisor.facts.writers import Write, read_writes
@@ -38,10 +46,6 @@ if TYPE_CHECKING:
     from advisor.facts.clusters.iris import Iris
     from advisor.facts.clusters.llt import Llt
     from advisor.facts.remote.iscsi import Iscsi
-    from advisor.facts.remote.network_storage import FcPort
-    from advisor.facts.system.identity import BurstingVolume, PurchasedFigures
-    from advisor.facts.system.memory import MemoryModule
-    from advisor.facts.system.roles import StorageSoftware
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -176,7 +180,6 @@ def _is_absent(answer: object) -> bool:
 def _read_modules(host: Host, identity: Identity, unknown: Unknowns) -> tuple[MemoryModule, ...]:
     if identity.virtualization not in (None, "", "none"):
         return ()
-    from advisor.facts.system.memory import read_memory_modules
 
     return read_memory_modules(host, is_virtual=False, unknown=unknown)
 
@@ -184,7 +187,6 @@ def _read_modules(host: Host, identity: Identity, unknown: Unknowns) -> tuple[Me
 def _read_fibre_channel(host: Host) -> tuple[FcPort, ...]:
     if not host.names(signs.FIBRE_CHANNEL):
         return ()
-    from advisor.facts.remote.network_storage import read_fibre_channel
 
     return read_fibre_channel(host)
 
@@ -209,7 +211,6 @@ def _read_pools(host: Host, unknown: Unknowns) -> tuple[ZfsPool, ...]:
 def _read_software(host: Host, unknown: Unknowns) -> StorageSoftware | None:
     if not any(map(host.exists, (signs.DECLUSTERED, *signs.CASSANDRA))) and not host.names(signs.CEPH):
         return None
-    from advisor.facts.system.roles import read_software
 
     return read_software(host, unknown)
 

@@ -13,6 +13,7 @@ import msgspec
 
 from advisor.errors import InvalidInputError, UsageError
 from advisor.facts.tuned.files import MAX_BYTES as INI_MAX_BYTES
+from advisor.facts.tuned.files import installed_profiles
 from advisor.host import Host
 from advisor.host.files import open_given
 from advisor.host.patterns import lazy_regex
@@ -235,7 +236,6 @@ def import_source(
 
 def list_installed(files: Host) -> Mapping[str, str]:
     """Source → file of everything that can be imported by name, sorted."""
-    from advisor.facts.tuned.files import installed_profiles
     from advisor.importers.saptune import installed_notes
 
     found = {f"tuned:{name}": path for name, path in installed_profiles(files).items()}

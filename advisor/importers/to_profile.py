@@ -13,8 +13,8 @@ from advisor.facts.block.disks import kind_of
 from advisor.facts.host_facts import Facts
 from advisor.host import Host, Missing
 from advisor.importers.records import Imported, ImportedSetting, Said, leave_out, shorten_text
+from advisor.planning.comparison import combine_values
 from advisor.planning.expansion import expand_targets
-from advisor.planning.observations import combine_values
 from advisor.planning.records import PlanTarget, Skipped
 from advisor.planning.targets import Request, resolve_targets
 from advisor.profiles.profile import Only, Profile, parse_profile

@@ -14,7 +14,7 @@ from typing import Annotated, Literal, get_args
 import msgspec
 
 from advisor.errors import InvalidInputError, near_names
-from advisor.limits import cloud_disks as azure_disks
+from advisor.limits import cloud_disks
 from advisor.limits.cloud_disks import (
     AZURE_DISKS,
     BY_PURCHASE,
@@ -220,16 +220,16 @@ def _check_fields(one: DeclaredVolume, place: str) -> None:
 def _check_azure(one: DeclaredVolume, place: str) -> None:
     """A tier by name or size; of the types that are bought by figures, each within its type."""
     if one.is_cached:
-        tier = azure_disks.find_tier(one.type, one.tier, one.gib)
+        tier = cloud_disks.find_tier(one.type, one.tier, one.gib)
         size = one.gib or (tier.gib if tier else 0)
-        if one.type in azure_disks.MOST:
+        if one.type in cloud_disks.MOST:
             raise FieldError(f"{place}.host-caching", f"a disk of type {one.type} has no host caching")
         if size > LARGEST_CACHED_GIB:
             raise FieldError(f"{place}.host-caching", "a disk of 4 TiB or more has no host caching")
-    if one.type not in azure_disks.MOST:
+    if one.type not in cloud_disks.MOST:
         if one.tier is None and one.gib is None:
             raise FieldError(f"{place}.gib", f"a disk of type {one.type} needs its size or its tier")
-        if azure_disks.find_tier(one.type, one.tier, one.gib) is None:
+        if cloud_disks.find_tier(one.type, one.tier, one.gib) is None:
             what = f"tier {one.tier}" if one.tier else f"disk of {one.gib:,} GiB"
             raise FieldError(f"{place}.{'tier' if one.tier else 'gib'}", f"{one.type} has no {what}")
         for field in ("iops", "throughput-mb-per-s"):
@@ -238,15 +238,15 @@ def _check_azure(one: DeclaredVolume, place: str) -> None:
         return
     if one.tier is not None:
         raise FieldError(f"{place}.tier", f"a disk of type {one.type} has none")
-    most_iops, most_mb = azure_disks.MOST[one.type]
+    most_iops, most_mb = cloud_disks.MOST[one.type]
     bounds: list[tuple[float, str]] = [(most_iops, one.type)]
     if one.gib is not None:
-        each, least = azure_disks.AZURE_BY_SIZE[one.type]
+        each, least = cloud_disks.AZURE_BY_SIZE[one.type]
         bounds.append((max(least, one.gib * each), f"{one.type} with {one.gib:,} GiB"))
     _check_most(f"{place}.iops", one.iops, bounds)
     bounds = [(most_mb, one.type)]
     if one.iops is not None:
-        rate, base = azure_disks.MB_PER_IOPS[one.type]
+        rate, base = cloud_disks.MB_PER_IOPS[one.type]
         bounds.append((max(base, one.iops * rate), f"{one.type} with {one.iops:,} IOPS"))
     _check_most(f"{place}.throughput-mb-per-s", one.throughput_mb_per_s, bounds)
 

@@ -10,9 +10,7 @@ from operator import mul
 import msgspec
 
 from advisor.facts.host_facts import Facts
-from advisor.limits import cloud_disks as azure_disks
-from advisor.limits import cloud_disks as ebs
-from advisor.limits import cloud_disks as google_disks
+from advisor.limits import cloud_disks
 from advisor.limits.cloud_disks import (
     AZURE_DISKS,
     EBS_MODEL,
@@ -126,7 +124,7 @@ class Media:
         """Whether it is a Persistent Disk or a Hyperdisk, by its model or by the user's word."""
         one = self._disks.get(disk)
         is_declared = disk in self._found and self._found[disk].type in GOOGLE_DISKS
-        return is_declared or (one is not None and one.model in google_disks.REMOTE_MODELS)
+        return is_declared or (one is not None and one.model in cloud_disks.REMOTE_MODELS)
 
     def by_kind(self, disks: Iterable[str]) -> dict[str | None, list[str]]:
         """Disks by their declared type; those of which none is declared under None."""
@@ -152,7 +150,7 @@ class Media:
             return "an Azure disk does not report its type: --volumes FILE declares it"
         if self.is_google(disk):
             return "a disk of Google Cloud does not report its type: --volumes FILE declares it"
-        if (one.model or "").startswith(tuple(LOCAL_MODELS.values())) or one.model in google_disks.LOCAL_MODELS:
+        if (one.model or "").startswith(tuple(LOCAL_MODELS.values())) or one.model in cloud_disks.LOCAL_MODELS:
             return "a local disk of a machine whose local disks no table has figures of: advisor bench measures it"
         if self.is_ebs(disk):
             return "an EBS volume does not report its type: --volumes FILE declares it"
@@ -170,12 +168,12 @@ def medium_of(one: DeclaredVolume, where: str, *, nitro: bool = True) -> Medium 
         return Medium(figures, "declared", f"as declared in {source}") if figures.is_limit else None
     if one.type in AZURE_DISKS:
         # By its tier, or by the figures that were bought; None where they are not declared.
-        if one.type in azure_disks.MOST:
+        if one.type in cloud_disks.MOST:
             if one.iops is None and one.throughput_mb_per_s is None:
                 return None
             figures = both_ways(one.throughput_mb_per_s or math.inf, one.iops or math.inf)
             return Medium(figures, "declared", f"{one.type} as declared in {source}")
-        tier = azure_disks.find_tier(one.type, one.tier, one.gib)
+        tier = cloud_disks.find_tier(one.type, one.tier, one.gib)
         if tier is None:
             return None
         return Medium(
@@ -183,19 +181,19 @@ def medium_of(one: DeclaredVolume, where: str, *, nitro: bool = True) -> Medium 
             "table",
             f"{one.type} {tier.name} as declared in {source}; table of August 2026",
             burst=both_ways(tier.burst_mb_per_s, tier.burst_iops) if tier.bursts else None,
-            source=azure_disks.AZURE_SOURCE,
+            source=cloud_disks.AZURE_SOURCE,
         )
     if one.type in GOOGLE_DISKS:
         # By what was bought; what follows from the size is shared with others (`_google_media`).
         if one.iops is None and one.mib_per_s is None:
             return None
-        iops, mib = google_disks.bought_figures(one.type, one.iops, one.mib_per_s)
+        iops, mib = cloud_disks.bought_figures(one.type, one.iops, one.mib_per_s)
         figures = both_ways(math.inf if mib is None else mib * MIB, math.inf if iops is None else iops)
         if (iops, mib) == (one.iops, one.mib_per_s):
             return Medium(figures, "declared", f"{one.type} as declared in {source}")
         follows = f"{mib:,.0f} MiB/s" if one.mib_per_s is None else f"{iops:,.0f} IOPS"
         why = f"{one.type} as declared in {source}, which brings {follows}"
-        return Medium(figures, "declared", why, source=google_disks.HYPERDISK_SOURCE)
+        return Medium(figures, "declared", why, source=cloud_disks.HYPERDISK_SOURCE)
     carried = MAGNETIC if one.type == "standard" else _carried_by(one, nitro=nitro)
     if carried is None:
         return None
@@ -210,7 +208,7 @@ def medium_of(one: DeclaredVolume, where: str, *, nitro: bool = True) -> Medium 
         known="table",
         why=f"{one.type}{size} as declared in {source}{old}{shared}",
         burst=both_ways((carried.burst_mib_per_s or 0) * MIB, carried.burst_iops or 0) if has_burst else None,
-        burst_seconds=ebs.lasts_seconds(bucket, bucket.burst) if bucket else None,
+        burst_seconds=cloud_disks.lasts_seconds(bucket, bucket.burst) if bucket else None,
         source=GUIDE,
     )
 
@@ -234,23 +232,23 @@ def _google_media(found: Mapping[str, DeclaredVolume], where: str) -> Iterator[t
     """Each Persistent Disk with its share, by size, of what all of its type on the instance carry together."""
     sizes: dict[str, int] = {}
     for one in found.values():
-        if one.type in google_disks.GOOGLE_BY_SIZE:
+        if one.type in cloud_disks.GOOGLE_BY_SIZE:
             sizes[one.type] = sizes.get(one.type, 0) + (one.gib or 0)
     for name, one in found.items():
         if one.type not in sizes or not one.gib:
             continue
         share = one.gib / sizes[one.type]
-        together = google_disks.carried_together(one.type, sizes[one.type])
+        together = cloud_disks.carried_together(one.type, sizes[one.type])
         why = f"{one.type}, {one.gib:,} GiB as declared in {where or 'the user'}"
         if share < 1:
             why += f"; its share, by size, of what {sizes[one.type]:,} GiB of the type carry together"
-        yield (name, Medium(together.map(partial(mul, share)), "table", why, source=google_disks.GOOGLE_SOURCE))
+        yield (name, Medium(together.map(partial(mul, share)), "table", why, source=cloud_disks.GOOGLE_SOURCE))
 
 
 def local_disks(facts: Facts) -> tuple[str, ...]:
     """The local NVMe disks of a cloud machine, by their model."""
     if facts.host.cloud is not None and facts.host.cloud.provider == "gcp":
-        return tuple(disk.name for disk in facts.disks if disk.model in google_disks.LOCAL_MODELS)
+        return tuple(disk.name for disk in facts.disks if disk.model in cloud_disks.LOCAL_MODELS)
     model = LOCAL_MODELS.get(facts.host.cloud.provider if facts.host.cloud else "")
     return tuple(disk.name for disk in facts.disks if model and (disk.model or "").startswith(model))
 
@@ -266,10 +264,14 @@ def _measured_medium(local: LocalNvme, count: int) -> Medium:
 
 def _carried_by(one: DeclaredVolume, *, nitro: bool = True) -> Carried | None:
     kind = next((kind for kind in VOLUME_TYPES if kind == one.type), None)
-    return None if kind is None else ebs.carried(EbsVolume(kind, one.gib or 1), one.iops, one.mib_per_s, nitro=nitro)
+    return (
+        None
+        if kind is None
+        else cloud_disks.carried(EbsVolume(kind, one.gib or 1), one.iops, one.mib_per_s, nitro=nitro)
+    )
 
 
-def bucket_of(one: DeclaredVolume) -> ebs.Bucket | None:
+def bucket_of(one: DeclaredVolume) -> cloud_disks.Bucket | None:
     """The bucket of a declared volume; None where it has none."""
     carried = _carried_by(one)
     return carried.bucket if carried else None

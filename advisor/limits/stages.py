@@ -15,8 +15,7 @@ import msgspec
 from advisor.facts.block.block_graph import BlockNode, Rank
 from advisor.facts.block.disks import Disk
 from advisor.facts.host_facts import Facts
-from advisor.limits import cloud_disks as azure_cache
-from advisor.limits import cloud_disks as google_disks
+from advisor.limits import cloud_disks
 from advisor.limits.cloud_disks import PROVISIONED, find_cached, machine_limits
 from advisor.limits.declared import Declared
 from advisor.limits.figures import QUANTITIES, Figures, both_ways, combine
@@ -112,7 +111,7 @@ class StorageStages(msgspec.Struct, frozen=True):
             found = machine_limits(name, kind) if name and kind else None
             if kind is None:
                 why = "what it carries goes by the type of the disk, which is not declared"
-            elif kind in google_disks.HYPERDISKS:
+            elif kind in cloud_disks.HYPERDISKS:
                 why = f"no table has what Google's machine types carry to {kind}"
             elif name is None:
                 why = NO_TYPE
@@ -299,7 +298,7 @@ def cache_ceiling(name: str | None, share: Callable[[Figures], Rate]) -> PathCei
         why=f"{name}, for all its disks with host caching; table of November 2026",
         sustained=share(both_ways(found.mb_per_s, found.iops)),
         burst=share(burst) if found.burst_iops else None,
-        source=azure_cache.AZURE_CACHE_SOURCE,
+        source=cloud_disks.AZURE_CACHE_SOURCE,
     )
 
 

@@ -21,7 +21,7 @@ from advisor.facts.system.memory import parse_neighbour_stat, parse_paired, pars
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
 from advisor.host.patterns import lazy_regex
-from advisor.observe.hardware import read_numbers
+from advisor.observe.cpus import read_numbers
 from advisor.observe.sample import LARGEST, Reading, parse_counts
 
 _LEVELS = frozenset({"CurrEstab", "RtoAlgorithm", "RtoMin", "RtoMax", "MaxConn", "Forwarding", "DefaultTTL"})

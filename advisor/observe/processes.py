@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from advisor.facts.system.services import STORAGE_UNIT
 from advisor.host import Host, Missing, is_count
-from advisor.observe.memory import unit_of_cgroup
+from advisor.observe.cgroups import unit_of_cgroup
 from advisor.observe.sample import Reading
 
 if TYPE_CHECKING:

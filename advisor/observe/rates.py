@@ -8,6 +8,8 @@ from collections.abc import Callable
 import msgspec
 
 from advisor.host import Host, Missing
+from advisor.observe.cgroups import read_cgroups
+from advisor.observe.cpus import read_cpus, read_interrupts, read_task_table, read_thermal
 from advisor.observe.disks import (
     read_allowances,
     read_arrays,
@@ -20,18 +22,14 @@ from advisor.observe.disks import (
 from advisor.observe.hardware import (
     read_adapters,
     read_clock,
-    read_cpus,
-    read_interrupts,
     read_kills,
     read_log_errors,
     read_mappings,
     read_memory_errors,
     read_paths,
     read_scsi,
-    read_task_table,
-    read_thermal,
 )
-from advisor.observe.memory import read_cgroups, read_memory, read_nodes, read_pressure
+from advisor.observe.memory import read_memory, read_nodes, read_pressure
 from advisor.observe.network import (
     read_connections,
     read_conntrack,

@@ -17,7 +17,7 @@ from advisor.errors import RefusedError
 from advisor.host import Host, Missing
 from advisor.host.numbers import is_count
 from advisor.host.trace_instance import TraceInstance, open_trace
-from advisor.observe.memory import unit_of_cgroup
+from advisor.observe.cgroups import unit_of_cgroup
 from advisor.observe.processes import parse_process_cgroup
 
 # Pages of the kernel's ring buffer (``trace_pipe_raw``), as events of block requests.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from advisor.facts.clusters.infoscale import Recognition
+    from advisor.facts.clusters.infoscale_configuration import Recognition
     from advisor.facts.host_facts import Facts
     from advisor.host import Host
     from advisor.host.provenance import Provenance

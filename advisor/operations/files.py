@@ -13,9 +13,9 @@ from typing import Any
 from advisor.errors import InvalidInputError, PermissionDeniedError, RefusedError
 from advisor.host.files import open_given
 from advisor.host.provenance import read_provenance
-from advisor.host.putfile import put_file
+from advisor.host.putfile import put_file, save_output
 from advisor.host.safe_open import make_own_directory, named_directory
-from advisor.rules.judged import EarlierScan
+from advisor.rules.judged import EarlierScan, judge
 from advisor.rules.rule import SEVERITIES, Finding
 from advisor.transaction.journal import STATE_DIRECTORY
 
@@ -43,7 +43,6 @@ def write_output(path: Path | str, content: str | bytes, *, mode: int = 0o644) -
 
     Bytes of names that are no UTF-8 stay as they are. Raises UsageError where it cannot be written.
     """
-    from advisor.host.putfile import save_output
 
     data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
     save_output(str(path), data, mode=mode)
@@ -143,7 +142,6 @@ def _read_scan_file(path: Path) -> EarlierScan:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise InvalidInputError(f"{path}: no document of advisor scan --json: {error}") from error
     from advisor.facts.host_facts import scan
-    from advisor.rules.judged import judge
     from advisor.snapshot.open import open_host
 
     host = open_host(snapshot=path)

@@ -6,135 +6,23 @@ Nothing of what is imported is ever executed.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from advisor.errors import InvalidInputError, PermissionDeniedError, RefusedError, UsageError
-from advisor.exporters import Bundle, collect_settings, export_form
-from advisor.exporters.apply_script import script_for_profiles
-from advisor.exporters.settings import read_senses, write_bundle
-from advisor.facts.host_facts import Facts, scan
+from advisor.errors import PermissionDeniedError, RefusedError, UsageError
+from advisor.facts.host_facts import scan
 from advisor.facts.writers import overriding_write, read_boot_settings
 from advisor.host import Host, live_host
-from advisor.host.files import open_given
-from advisor.host.provenance import Provenance, read_provenance
 from advisor.importers.from_host import import_host
-from advisor.importers.pasted.forms import read_pasted
 from advisor.importers.records import Imported, ImportedSetting, Mode
-from advisor.importers.source import MAX_BYTES as MAX_BYTES
-from advisor.importers.source import decode, find_source, import_source, list_installed
+from advisor.importers.source import find_source, import_source, list_installed
 from advisor.importers.to_profile import to_profile, to_toml, with_judgement
 from advisor.operations import open_host
 from advisor.operations.files import write_output
-from advisor.operations.muting import mute_findings
-from advisor.planner import plan_profiles
-from advisor.planning.records import Plan
 from advisor.profiles.lint import checked_name
 from advisor.profiles.profile import LOCAL_PROFILES
-from advisor.recommend import declared, outlooks
-from advisor.recommend.verdicts import JudgedText, judge_texts
-from advisor.rules.judged import judge
-from advisor.shell.quote import shell_quote
-
-# A plan in the forms of other tools, and as a script.
-
-
-def export_profiles(
-    host: Host, names: Sequence[str], settings: Mapping[str, str], form: str, output: Path | None = None
-) -> tuple[Plan, Bundle]:
-    """Return the plan of the profiles on ``host`` and its files in the form of another tool.
-
-    With ``output``, a new directory, the files are written there; a form that carries no value has none. Raises
-    UsageError for an unknown form, RefusedError.
-    """
-    facts = scan(host)
-    plan = plan_profiles(host, names, settings, facts=facts)
-    senses = read_senses(host, names, settings, facts)
-    bundle = _place_bundle(
-        export_form(collect_settings(host, plan, hostname=facts.host.hostname, senses=senses), form), output
-    )
-    if output is not None and bundle.files:
-        write_bundle(bundle, output)
-    return plan, bundle
-
-
-def write_apply_script(
-    host: Host, names: Sequence[str], settings: Mapping[str, str], *, runtime_only: bool = False
-) -> str:
-    """Return the POSIX ``sh`` script that applies the profiles to ``host`` with nothing installed there."""
-    return script_for_profiles(host, names, settings, runtime_only=runtime_only)
-
-
-def _place_bundle(bundle: Bundle, output: Path | None) -> Bundle:
-    """With the directory's name in the commands that put the files to use."""
-    if output is None:
-        return bundle
-    # A path that begins with a dash would be an option.
-    name = str(output) if not str(output).startswith("-") else f"./{output}"
-
-    def fill_directory(line: str) -> str:
-        """``DIRECTORY/FILE`` is quoted as one word: the name may hold blanks."""
-        return re.sub(r"DIRECTORY(/\S*)", lambda found: shell_quote(name + found[1]), line)
-
-    return msgspec.structs.replace(bundle, use=tuple(map(fill_directory, bundle.use)))
-
-
-# Lines of an article or a colleague, judged on a host. Nothing of them is ever run.
-
-
-class JudgedHost(msgspec.Struct, frozen=True):
-    """What was judged on which host."""
-
-    facts: Facts
-    provenance: Provenance
-    judged: JudgedText
-
-    @property
-    def has_settings(self) -> bool:
-        """Whether a line of the text is a setting."""
-        return bool(self.judged.lines)
-
-    @property
-    def is_harmful(self) -> bool:
-        """Whether a line is harmful on this host."""
-        return any(one.verdict == "harmful" for one in self.judged.lines)
-
-
-def judge_lines(
-    given: Mapping[str, bytes], host: Host | None = None, *, workload: str | None = None, place: str = ""
-) -> JudgedHost:
-    """Return the settings of texts, by their names, judged on ``host``, by default this one.
-
-    ``workload`` declares what runs there, ``place`` is where a captured host was opened. Raises InvalidInputError for
-    what is no text, UsageError for an invalid workload.
-    """
-    texts = {name: decode(data, name) for name, data in given.items()}
-    wanted = declared(workload) if workload is not None else None
-    asked = (host or live_host()).remembering()
-    facts = scan(asked)
-    pasted = [read_pasted(text, name, asked, facts) for name, text in texts.items()]
-    findings = mute_findings(asked, facts, judge(facts, wanted)).findings
-    active = [one for one in findings if one.muted is None]
-    made = judge_texts(pasted, asked, facts, active, outlooks(asked, facts), wanted)
-    return JudgedHost(facts, read_provenance(asked, place), made)
-
-
-def read_given(name: str) -> bytes:
-    """Return the content of a file, one byte more than what is judged at most. Raises InvalidInputError."""
-    hint = "name a text file, or - for standard input"
-    try:
-        if passed := re.fullmatch("/(?:dev|proc/self)/fd/([0-9]{1,9})", name):
-            # A pipe of <(…): whoever started this holds its other end.
-            with open(os.dup(int(passed[1])), "rb") as pipe:
-                return pipe.read(MAX_BYTES + 1)
-        with open_given(Path(name)) as file:
-            return file.read(MAX_BYTES + 1)
-    except (OSError, InvalidInputError) as error:
-        why = error.message if isinstance(error, InvalidInputError) else f"{name}: {error.strerror}"
-        raise InvalidInputError(why, hint=hint) from error
 
 
 def import_profile(

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from advisor.errors import AdvisorError
-from advisor.facts.host_facts import Facts
-from advisor.facts.system.services import Service, read_storage_services
-from advisor.facts.unknown import Unknowns
 from advisor.host import Host, Missing, live_host, observe
 from advisor.host.origin import package_data
 from advisor.importers.records import Said
-from advisor.limits.declared import Declared
-from advisor.limits.links import read_pci_and_network
-from advisor.limits.records import HostCeiling
-from advisor.limits.storage_use import read_front
-from advisor.limits.what_if import Scene, limits_of_scene
 from advisor.profiles.lint import lint_profile
 from advisor.profiles.profile import Profile, load, profile_paths
-from advisor.profiles.requested import load_one
+from advisor.profiles.requested import known_ids, load_one
 from advisor.proof.relevance import laxer_than_needed
-from advisor.reach.peers import Survey, survey
 from advisor.tunables import parse_tunable
 from advisor.tunables.preflight import ExpandsIds
 
@@ -101,7 +92,6 @@ def lint_file(path: Path) -> LintResult:
 
 def list_profile_names() -> Iterable[str]:
     """Return the names of all profiles of the library. Raises InvalidInputError, OSError."""
-    from advisor.profiles.profile import profile_paths
 
     return profile_paths()
 
@@ -109,7 +99,6 @@ def list_profile_names() -> Iterable[str]:
 def list_value_ids(device: str = "") -> Iterable[str]:
     """Return the ids of tunables whose values can be planned by themselves (``sysctl:vm.swappiness``); with a device,
     those of that device. Raises OSError."""
-    from advisor.profiles.requested import known_ids
 
     return (one for one in known_ids(device) if "{" not in one)
 
@@ -117,7 +106,6 @@ def list_value_ids(device: str = "") -> Iterable[str]:
 def list_devices(kind: str) -> Iterable[str]:
     """Return the devices of this machine whose values of a kind of tunable can be planned (``block``: its disks and
     arrays); none for a kind whose values are not those of a device."""
-    from advisor.host import live_host
     from advisor.tunables.catalogue import find_kind
 
     found = find_kind(f"{kind}:")
@@ -217,38 +205,3 @@ def read_schema(name: str) -> dict[str, Any]:
     from advisor.report.schemas import build_schema
 
     return build_schema(name)
-
-
-# What a picture of a host needs beyond its facts.
-
-
-def find_services(host: Host, facts: Facts) -> tuple[Facts, tuple[Service, ...]]:
-    """Return the services that use the storage of ``host``, and the facts with what of these services is unknown."""
-    unknown = Unknowns()
-    services = read_storage_services(host, unknown)
-    return msgspec.structs.replace(facts, unknown=(*facts.unknown, *unknown.listed())), services
-
-
-def host_ceiling(host: Host, facts: Facts, declared: Declared | None = None) -> HostCeiling | None:
-    """Return the ceiling of the host as a whole, in MB/s, with what is declared of its volumes; None for a host
-    without storage paths. Measures nothing."""
-    scene = Scene(facts, read_pci_and_network(host, facts), declared or Declared(), read_front(host, facts))
-    return limits_of_scene(scene).host
-
-
-# What peers answer, and over which path MTU.
-
-
-def probe_peers(
-    names: Sequence[str] = (),
-    *,
-    mtu: int | None = None,
-    count: int = 5,
-    progress: Callable[[str], None] = lambda _: None,
-) -> Survey:
-    """Return the round-trip time and path MTU to peers, by default to every host that this one is connected to.
-
-    Sends ``count`` small ICMP echoes to each, and larger ones that must not be fragmented; ``mtu`` in bytes is what
-    must be carried. Raises UsageError for a name that is none.
-    """
-    return survey(live_host(), list(names), mtu=mtu, count=count, progress=progress)

@@ -13,6 +13,14 @@ from advisor.facts.writers import Write, next_boot, overriding_write
 from advisor.facts.writers.last_word import RANKS, SYSCTL_FILES
 from advisor.host import Missing
 from advisor.host.would_be import FIXED
+from advisor.planning.comparison import (
+    NOTHING_OWNED,
+    Ownership,
+    claim_notes,
+    combine_values,
+    is_comparable,
+    would_lower,
+)
 from advisor.planning.guards import (
     check_guards,
     clock_clashes,
@@ -29,20 +37,10 @@ from advisor.planning.guards import (
 from advisor.planning.links import Neighbours, ipv6_notes, related_links
 from advisor.planning.merging import merge_targets
 from advisor.planning.mtu import explain_range, idle_notes, upper_notes
-from advisor.planning.observations import (
-    NOTHING_OWNED,
-    FileState,
-    Observations,
-    ObservedTarget,
-    Ownership,
-    claim_notes,
-    combine_values,
-    is_comparable,
-    layer_rank,
-    would_lower,
-)
-from advisor.planning.records import SATISFIED, Change, FileChange, Plan, PlanTarget, Skipped, SkipState, class_clashes
+from advisor.planning.observations import FileState, Observations, ObservedTarget, layer_rank
+from advisor.planning.records import SATISFIED, Change, FileChange, Plan, PlanTarget, Skipped, SkipState
 from advisor.planning.remote import new_file, record_notes
+from advisor.planning.selectors import class_clashes
 from advisor.rules.queries import kernel_version
 from advisor.rules.settings.sysctls import judge_value, machine_of
 from advisor.tunables import FileEdit, Persisted, apply_edit, mentions_key, namespace_of, parse_tunable

@@ -12,7 +12,7 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.processors.cpulist import format_list
 from advisor.facts.processors.numa import near_cpus
 from advisor.facts.processors.pci import Irq
-from advisor.planning.records import Fit, Selected, combine_fits, matches_any, name_fit, select_named, word_fit
+from advisor.planning.selectors import Fit, Selected, combine_fits, matches_any, name_fit, select_named, word_fit
 from advisor.profiles.profile import Only, Values, Wanted
 from advisor.tunables.block import is_device_name
 from advisor.tunables.file import FileKey

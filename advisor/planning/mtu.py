@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from advisor.facts.clusters.infoscale import TITLES
+from advisor.facts.clusters.infoscale_configuration import TITLES
 from advisor.facts.host_facts import Facts
 from advisor.facts.network.link_stack import explain_keeper, keeper_of, leader_of, mode_mtu, overhead_bytes, ports_of
 from advisor.facts.network.links import Link
 from advisor.facts.settings.value import KEY, parse_ports, ports_text
 from advisor.host.numbers import is_count
 from advisor.planning.links import default_route_refusal, depth_of, unclear_link
-from advisor.planning.records import Change, Selected, judge_link, select_named
+from advisor.planning.records import Change
+from advisor.planning.selectors import Selected, judge_link, select_named
 from advisor.profiles.profile import Only, Values
 from advisor.rules.clusters.infoscale import DATAGRAMS, private_carriers, private_links, stays_local
 from advisor.rules.clusters.llt import llt_ports, open_ports

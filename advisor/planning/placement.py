@@ -14,7 +14,8 @@ from advisor.facts.host_facts import Facts
 from advisor.facts.network.links import Link
 from advisor.facts.processors.cpulist import format_list, parse_list
 from advisor.facts.system.services import CPUS_OF_NODE, NUMA_POLICY, Service
-from advisor.planning.records import Change, Selected
+from advisor.planning.records import Change
+from advisor.planning.selectors import Selected
 from advisor.profiles.profile import Computed, Only, Values, Wanted
 from advisor.tunables.unit import binding_value, bound_cpus
 

@@ -19,7 +19,8 @@ from advisor.facts.remote.iscsi import IscsiNode
 from advisor.facts.settings.site_settings import SiteSetting
 from advisor.facts.unknown import ISCSI_RECORDS, ISCSID_CONF
 from advisor.host import Missing
-from advisor.planning.records import Change, Selected, SkipState
+from advisor.planning.records import Change, SkipState
+from advisor.planning.selectors import Selected
 from advisor.profiles.profile import Values, Wanted
 from advisor.rules.remote import multipath
 from advisor.rules.remote.iscsi_sessions import portal_of

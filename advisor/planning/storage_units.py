@@ -27,7 +27,8 @@ from advisor.planning.placement import (
     nodes_text,
     placed_on,
 )
-from advisor.planning.records import Selected, SkipState
+from advisor.planning.records import SkipState
+from advisor.planning.selectors import Selected
 
 _OTHERS = lazy_regex(
     r"(iscsid|iscsi\b|open-iscsi|iscsiuio|multipathd|nfs-(mountd|idmapd|blkmap)|nfsdcld|rpc|nmb|libvirt|virt|dlm|ocfs2"

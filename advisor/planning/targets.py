@@ -10,6 +10,7 @@ import msgspec
 from advisor.errors import UsageError
 from advisor.facts.host_facts import Facts
 from advisor.facts.system.services import Service
+from advisor.planning.comparison import combine_values
 from advisor.planning.devices import (
     NO_IRIS,
     class_ids,
@@ -21,12 +22,13 @@ from advisor.planning.devices import (
     select_disks,
     select_irqs,
 )
-from advisor.planning.links import NO_SHARED_NETWORK, no_setting, select_link_settings, select_shared_links
+from advisor.planning.link_settings import NO_SHARED_NETWORK, no_setting, select_link_settings, select_shared_links
 from advisor.planning.mtu import links_by_role, reserved_ports, select_heartbeats, select_links
-from advisor.planning.observations import combine_values, rank_of
+from advisor.planning.observations import rank_of
 from advisor.planning.placement import NO_INSTANCES, select_instances, select_units
-from advisor.planning.records import PlanTarget, Selected, Skipped
+from advisor.planning.records import PlanTarget, Skipped
 from advisor.planning.remote import NO_MAPS, NO_RECORDS, select_maps, select_records
+from advisor.planning.selectors import Selected
 from advisor.planning.storage_units import StorageUnit, placeable_units, select_found
 from advisor.profiles.profile import KEEP, Computed, Condition, ForEach, Profile, Values, Wanted, parameter_values
 from advisor.profiles.requested import is_value_word

@@ -28,16 +28,8 @@ from advisor.proof.covariates import (
 from advisor.proof.process import Stop
 from advisor.proof.records import Arm, FioRun
 from advisor.proof.schedule import RESERVE_SECONDS, WARM_UP_RUNS, Schedule
-from advisor.proof.scratch import (
-    MIB,
-    Area,
-    Keep,
-    Scratch,
-    forget_scratch,
-    make_scratch,
-    register_scratch,
-    sweep_scratch,
-)
+from advisor.proof.scratch import MIB, Area, Keep, Scratch, make_scratch
+from advisor.proof.scratch_registry import forget_scratch, register_scratch, sweep_scratch
 from advisor.proof.statistics import median
 from advisor.proof.target import MeasuredTarget, read_target
 from advisor.proof.workloads import Pattern, get_measured

@@ -22,6 +22,7 @@ from advisor.proof.blocks import design_words, group_changes
 from advisor.proof.command_runner import CommandProcess
 from advisor.proof.fio import FioProcess
 from advisor.proof.own_command import COMMAND_WORKLOAD
+from advisor.proof.path import PathCheck, path_check, require_other_way_in
 from advisor.proof.process import caught_signals
 from advisor.proof.records import (
     NONE,
@@ -36,16 +37,7 @@ from advisor.proof.records import (
     claims_for,
     command_subject,
 )
-from advisor.proof.relevance import (
-    TOGGLE_CLASSES,
-    PathCheck,
-    class_of,
-    find_unseen,
-    path_check,
-    require_other_way_in,
-    require_visible,
-    toggle_class,
-)
+from advisor.proof.relevance import TOGGLE_CLASSES, class_of, find_unseen, require_visible, toggle_class
 from advisor.proof.session import conduct, open_session, self_test
 from advisor.proof.session_runner import Progress, Settings, Site, silent
 from advisor.proof.target import MeasuredTarget, read_target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from advisor.facts.clusters.infoscale import LONG_ROUND_TRIP_SECONDS
+from advisor.facts.clusters.infoscale_configuration import LONG_ROUND_TRIP_SECONDS
 from advisor.facts.host_facts import Facts
 from advisor.recommend import infoscale, iris, iscsi
 from advisor.recommend.records import Case

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from advisor.planning.observations import combine_values
+from advisor.planning.comparison import combine_values
 from advisor.profiles.profile import load
 from advisor.profiles.requested import RequestedProfile, WantedValue, is_line_about, values_profile
 from advisor.rules.judged import find_numbered, number_findings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from advisor.facts.clusters.infoscale import (
+from advisor.facts.clusters.infoscale_configuration import (
     FSS_TCP,
     FSS_UDP,
     FSS_ZONES,

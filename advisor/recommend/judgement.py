@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from advisor.facts.clusters.infoscale import MIRRORED, TITLES
+from advisor.facts.clusters.infoscale_configuration import MIRRORED, TITLES
 from advisor.facts.host_facts import Facts
 from advisor.host.numbers import count_noun
 from advisor.planning.guards import is_foreign

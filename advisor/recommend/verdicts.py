@@ -25,8 +25,8 @@ from advisor.importers.pasted.forms import PassedOver, Pasted, PastedSetting
 from advisor.importers.pasted.on_host import on_this_host
 from advisor.importers.records import lowered_fields, shorten_text
 from advisor.planner import plan_profiles
+from advisor.planning.comparison import combine_values
 from advisor.planning.compute import lacks_right
-from advisor.planning.observations import combine_values
 from advisor.planning.records import Foreseen, Plan, Skipped
 from advisor.recommend.judgement import recommend
 from advisor.recommend.records import Outlook

@@ -16,7 +16,14 @@ from advisor.host.commands import NoCommands
 from advisor.profiles.profile import Profile, Wanted, load, profile_paths
 from advisor.profiles.requested import is_line_about, known_ids, nearest_ids, with_kind
 from advisor.report.layout import Page, Span
-from advisor.report.library import GUARDS, condition_words, fill_template, parameter_words, proof_words, wanted_value
+from advisor.report.profile_words import (
+    GUARDS,
+    condition_words,
+    fill_template,
+    parameter_words,
+    proof_words,
+    wanted_value,
+)
 from advisor.report.terms import EFFECTS, RISKS
 from advisor.rules.judged import RULES
 from advisor.rules.rule import PREFIX, Contradiction, all_contradictions, contradiction, named

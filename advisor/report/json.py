@@ -8,12 +8,12 @@ from advisor.facts.host_facts import Facts
 from advisor.host.provenance import Provenance
 from advisor.report.encode import encode_document
 from advisor.report.format import format_timestamp
-from advisor.rules.judged import count_judged
+from advisor.rules.judged import ScanDifference, count_judged
 from advisor.rules.processors.locality_score import locality
 from advisor.rules.rule import Finding
 
 if TYPE_CHECKING:
-    from advisor.rules.judged import ScanDifference
+    pass
 
 _SCHEMA = "advisor.scan/1"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from advisor.facts.clusters.infoscale import TITLES, Recognition
+from advisor.facts.clusters.infoscale_configuration import TITLES, Recognition
 from advisor.facts.processors.cpulist import fold_list
 from advisor.importers.records import ImportDifference, Imported, ImportedSetting, Said, count_outcomes, shorten_text
 from advisor.recommend.records import Recommendation, Standing

@@ -10,7 +10,7 @@ import msgspec
 from advisor.diagnosis.cause import BindingCause
 from advisor.errors import UsageError, near_names
 from advisor.exporters import SkippedSetting
-from advisor.facts.clusters.infoscale import Recognition
+from advisor.facts.clusters.infoscale_configuration import Recognition
 from advisor.facts.host_facts import Facts
 from advisor.facts.record_types import field_types
 from advisor.facts.unknown import Unknown

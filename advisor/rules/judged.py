@@ -17,7 +17,7 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.facts.block.block import natural
-from advisor.facts.clusters.infoscale import FSS_TCP, FSS_UDP, FSS_ZONES, SHARED_DISK, SINGLE_NODE
+from advisor.facts.clusters.infoscale_configuration import FSS_TCP, FSS_UDP, FSS_ZONES, SHARED_DISK, SINGLE_NODE
 from advisor.facts.host_facts import Facts
 from advisor.host.numbers import is_count
 from advisor.host.origin import package_data
@@ -124,6 +124,9 @@ _SUBJECTS: Mapping[str, Callable[[Facts], object]] = {
     ),
     "block.controllers": lambda facts: facts.controllers or facts.arrays,
     "block.drive_caches": lambda facts: facts.disks,
+    "block.drive_health": lambda facts: (
+        any(disk.health is not None for disk in facts.disks) or any(one.drives for one in facts.controllers)
+    ),
     "block.md": lambda facts: facts.arrays,
     "block.vxvm": lambda facts: facts.arrays,
     "clusters.beegfs": lambda facts: facts.beegfs,

@@ -11,8 +11,7 @@ import msgspec
 
 from advisor.errors import UsageError
 from advisor.host.patterns import lazy_regex
-from advisor.limits import cloud_disks as azure_disks
-from advisor.limits import cloud_disks as ebs
+from advisor.limits import cloud_disks
 from advisor.limits.cloud_disks import Tier
 from advisor.limits.declared import Declared
 from advisor.limits.figures import MIB
@@ -221,7 +220,7 @@ class Sizing(msgspec.Struct, frozen=True):
 MOST_STRIPES = 16
 """Volumes of one stripe at most, unless a layout asks for more; a machine has room for few more."""
 MOST_ASKED = 64
-_EBS_LIMITS = f"{ebs.GUIDE}; limits of 2026"
+_EBS_LIMITS = f"{cloud_disks.GUIDE}; limits of 2026"
 _EBS_LATENCY = "Amazon EBS user guide, EBS optimization and volume types"
 
 
@@ -238,10 +237,10 @@ class VolumeKind(msgspec.Struct, frozen=True):
 KINDS = (
     VolumeKind("gp3", "aws", 10, "single-digit milliseconds", _EBS_LATENCY),
     VolumeKind("io2", "aws", 0.5, "an average below 0.5 ms (Block Express, 16 KiB, on Nitro)", _EBS_LATENCY),
-    VolumeKind("Premium_LRS", "azure", 10, "single-digit milliseconds", azure_disks.TYPES_SOURCE),
-    VolumeKind("StandardSSD_LRS", "azure", 10, "single-digit milliseconds", azure_disks.TYPES_SOURCE),
-    VolumeKind("PremiumV2_LRS", "azure", 1, "below 1 ms", azure_disks.TYPES_SOURCE),
-    VolumeKind("UltraSSD_LRS", "azure", 1, "below 1 ms", azure_disks.TYPES_SOURCE),
+    VolumeKind("Premium_LRS", "azure", 10, "single-digit milliseconds", cloud_disks.TYPES_SOURCE),
+    VolumeKind("StandardSSD_LRS", "azure", 10, "single-digit milliseconds", cloud_disks.TYPES_SOURCE),
+    VolumeKind("PremiumV2_LRS", "azure", 1, "below 1 ms", cloud_disks.TYPES_SOURCE),
+    VolumeKind("UltraSSD_LRS", "azure", 1, "below 1 ms", cloud_disks.TYPES_SOURCE),
 )
 BY_NAME = {one.name: one for one in KINDS}
 PREMIUM = ("Premium_LRS", "PremiumV2_LRS", "UltraSSD_LRS")
@@ -256,12 +255,12 @@ def purchases(kind: str, demand: Demand, count: int | None = None) -> Iterator[V
             one = _buy_gp3(demand, number) if kind == "gp3" else _buy_io2(demand, number)
             if one is not None:
                 yield one
-    elif kind in azure_disks.MOST:
+    elif kind in cloud_disks.MOST:
         for number in _possible_counts(count, 1):
             if (found := _by_figures(kind, demand, number)) is not None:
                 yield found
     else:
-        for tier in azure_disks.tiers(kind):
+        for tier in cloud_disks.tiers(kind):
             needs = ((demand.mb_s, tier.mb_per_s), (demand.iops, tier.iops), (demand.capacity_gib, tier.gib))
             least = max(1, *(math.ceil((asked or 0) / each) for asked, each in needs))
             if least <= (count or MOST_STRIPES):
@@ -309,28 +308,36 @@ def _layout_name(count: int) -> str:
 
 
 def _buy_gp3(demand: Demand, count: int) -> VolumePurchase | None:
-    mib = max(ebs.LEAST_MIB_PER_S["gp3"], math.ceil((demand.mb_s or 0) / count / MIB))
-    iops = max(ebs.LEAST_IOPS["gp3"], max(math.ceil((demand.iops or 0) / count), mib * ebs.IOPS_PER_MIB["gp3"]))
+    mib = max(cloud_disks.LEAST_MIB_PER_S["gp3"], math.ceil((demand.mb_s or 0) / count / MIB))
+    iops = max(
+        cloud_disks.LEAST_IOPS["gp3"], max(math.ceil((demand.iops or 0) / count), mib * cloud_disks.IOPS_PER_MIB["gp3"])
+    )
     gib = max(1, math.ceil(demand.capacity_gib / count))
-    if iops > ebs.LEAST_IOPS["gp3"]:
-        gib = max(gib, math.ceil(iops / ebs.IOPS_PER_GIB["gp3"]))
+    if iops > cloud_disks.LEAST_IOPS["gp3"]:
+        gib = max(gib, math.ceil(iops / cloud_disks.IOPS_PER_GIB["gp3"]))
     return _buy_ebs("gp3", count, gib, iops, mib)
 
 
 def _buy_io2(demand: Demand, count: int) -> VolumePurchase | None:
     mib = (demand.mb_s or 0) / count / MIB
-    iops = max(ebs.LEAST_IOPS["io2"], math.ceil((demand.iops or 0) / count), math.ceil(mib / 0.256 - 1e-9))
+    iops = max(cloud_disks.LEAST_IOPS["io2"], math.ceil((demand.iops or 0) / count), math.ceil(mib / 0.256 - 1e-9))
     gib = max(
-        ebs.SIZES_GIB["io2"][0], math.ceil(demand.capacity_gib / count), math.ceil(iops / ebs.IOPS_PER_GIB["io2"])
+        cloud_disks.SIZES_GIB["io2"][0],
+        math.ceil(demand.capacity_gib / count),
+        math.ceil(iops / cloud_disks.IOPS_PER_GIB["io2"]),
     )
     return None if mib > 4_000 else _buy_ebs("io2", count, gib, iops, None)
 
 
-def _buy_ebs(kind: ebs.VolumeType, count: int, gib: int, iops: int, mib: int | None) -> VolumePurchase | None:
+def _buy_ebs(kind: cloud_disks.VolumeType, count: int, gib: int, iops: int, mib: int | None) -> VolumePurchase | None:
     """None for what is not for sale."""
-    if iops > ebs.MOST_IOPS[kind] or gib > ebs.LARGEST_GIB or (mib or 0) > ebs.MOST_MIB_PER_S.get(kind, math.inf):
+    if (
+        iops > cloud_disks.MOST_IOPS[kind]
+        or gib > cloud_disks.LARGEST_GIB
+        or (mib or 0) > cloud_disks.MOST_MIB_PER_S.get(kind, math.inf)
+    ):
         return None
-    found = ebs.carried(ebs.EbsVolume(kind, gib), iops, mib)
+    found = cloud_disks.carried(cloud_disks.EbsVolume(kind, gib), iops, mib)
     assert found is not None
     return VolumePurchase(
         kind, count, _layout_name(count), gib, found.iops, found.mib_per_s * MIB, found.mib_per_s, _EBS_LIMITS
@@ -340,7 +347,7 @@ def _buy_ebs(kind: ebs.VolumeType, count: int, gib: int, iops: int, mib: int | N
 def _of_tier(tier: Tier, count: int) -> VolumePurchase:
     name = f"{tier.kind} {tier.name}"
     return VolumePurchase(
-        name, count, _layout_name(count), tier.gib, tier.iops, tier.mb_per_s, source=azure_disks.AZURE_SOURCE
+        name, count, _layout_name(count), tier.gib, tier.iops, tier.mb_per_s, source=cloud_disks.AZURE_SOURCE
     )
 
 
@@ -348,8 +355,8 @@ def _by_figures(kind: str, demand: Demand, count: int) -> VolumePurchase | None:
     """Premium SSD v2: 3,000 IOPS and 125 MB/s at least, 500 IOPS per GiB, 0.25 MB/s per IOPS. Ultra Disk: 1,000 IOPS
     per GiB, 0.004 to 0.256 MB/s per IOPS, sizes in powers of two to 1 TiB."""
     is_ultra = kind == "UltraSSD_LRS"
-    most_iops, most_mb = azure_disks.MOST[kind]
-    (rate, least_mb), (each, least_iops) = azure_disks.MB_PER_IOPS[kind], azure_disks.AZURE_BY_SIZE[kind]
+    most_iops, most_mb = cloud_disks.MOST[kind]
+    (rate, least_mb), (each, least_iops) = cloud_disks.MB_PER_IOPS[kind], cloud_disks.AZURE_BY_SIZE[kind]
     mb_s = max(least_mb, math.ceil((demand.mb_s or 0) / count))
     iops = max(least_iops, math.ceil((demand.iops or 0) / count))
     iops = max(iops, math.ceil(mb_s / rate))
@@ -359,4 +366,4 @@ def _by_figures(kind: str, demand: Demand, count: int) -> VolumePurchase | None:
         gib = 2 ** math.ceil(math.log2(gib)) if gib <= 1024 else 1024 * math.ceil(gib / 1024)
     if iops > most_iops or mb_s > most_mb or gib > 65_536:
         return None
-    return VolumePurchase(kind, count, _layout_name(count), gib, iops, mb_s, source=azure_disks.TYPES_SOURCE)
+    return VolumePurchase(kind, count, _layout_name(count), gib, iops, mb_s, source=cloud_disks.TYPES_SOURCE)

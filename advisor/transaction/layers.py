@@ -15,9 +15,9 @@ import msgspec
 from advisor.errors import RefusedError
 from advisor.host import Host, Missing
 from advisor.host.missing import ABSENT
-from advisor.planning.merging import remove_edits, settings_of
-from advisor.planning.observations import OwnedValue, Ownership
+from advisor.planning.comparison import OwnedValue, Ownership
 from advisor.planning.records import Change, FileChange, Plan
+from advisor.planning.unmerge import remove_edits, settings_of
 from advisor.shell.rollback_script import UpperLayersData, rollback_data
 from advisor.transaction.journal import Record, sequence_of
 from advisor.transaction.layer_ownership import (

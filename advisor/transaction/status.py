@@ -12,8 +12,8 @@ from advisor.host import Host, Missing, observe
 from advisor.host.numbers import is_count
 from advisor.host.safe_open import named_directory
 from advisor.host.signals import interruptible
-from advisor.planning.merging import holds_edit, settings_of
 from advisor.planning.records import Change, FileChange
+from advisor.planning.unmerge import holds_edit, settings_of
 from advisor.transaction.conflicts import OtherWriter, writers_beside
 from advisor.transaction.journal import Damaged, Record, Store, bottom_of, find_record, sequence_of
 from advisor.transaction.layer_ownership import files_of, values_of

@@ -21,7 +21,7 @@ from advisor.facts.block.dm_text import (
     raid_status,
     shape_of,
 )
-from advisor.facts.block.stacked import MAX_DEPTH, Stack
+from advisor.facts.block.storage import MAX_DEPTH, Stack
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Missing
 from tests import captured

@@ -13,9 +13,7 @@ from advisor.facts.clusters.infoscale import (
     DISK_LIST,
     GABTAB,
     LLTHOSTS,
-    TITLES,
     InfoScale,
-    InfoScaleSigns,
     LltHost,
     VcsResource,
     VxDisk,
@@ -25,8 +23,8 @@ from advisor.facts.clusters.infoscale import (
     parse_main_cf,
     parse_vxdisk_list,
     read_infoscale,
-    recognised,
 )
+from advisor.facts.clusters.infoscale_configuration import TITLES, InfoScaleSigns, recognised
 from advisor.facts.clusters.llt import read_llt
 from advisor.facts.host_facts import scan
 from advisor.facts.redaction import without_secrets

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.facts.block.stacked import MAX_DEPTH, Stack
+from advisor.facts.block.storage import MAX_DEPTH, Stack
 from advisor.facts.host_facts import scan
 from advisor.host import Host, MemoryFiles, NoCommands
 from tests.fuzz.growth import too_steep

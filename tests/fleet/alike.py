@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from advisor.facts.block.controller import CacheProtection, Controller, ControllerVolume
-from advisor.facts.clusters.infoscale import InfoScale, InfoScaleSigns, LltHost
+from advisor.facts.clusters.infoscale import InfoScale, LltHost
+from advisor.facts.clusters.infoscale_configuration import InfoScaleSigns
 from advisor.facts.clusters.llt import LltNode
 from advisor.facts.host_facts import Facts, scan
 from advisor.facts.processors.cpu import Cpu

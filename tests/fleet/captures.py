@@ -21,7 +21,7 @@ from advisor.host import Host, live_host
 from advisor.planner import plan_profiles
 from advisor.profiles.profile import load, profile_paths
 from advisor.snapshot.archive import open_archive
-from advisor.snapshot.remote import manifest as wanted
+from advisor.snapshot.remote import manifest
 from advisor.snapshot.remote.capture import capture_script, decode_capture
 
 
@@ -125,6 +125,6 @@ def is_captured(path: str) -> bool:
     """Whether the capture takes a file of this path, where there is one."""
     path = re.sub(r"^/sys/devices/pci.*/([0-9a-f]{4}:[0-9a-f]{2}:[^/]+/[^/]+)$", r"/sys/bus/pci/devices/\1", path)
     directory, _, name = path.rpartition("/")
-    listed = (*wanted.ATTRIBUTES, *wanted.CONFIGURATION, *wanted.wanted_sysctls())
+    listed = (*manifest.ATTRIBUTES, *manifest.CONFIGURATION, *manifest.wanted_sysctls())
     names = (one for place, names in listed if fnmatchcase(directory, place) for one in names)
     return any(fnmatchcase(name, part) for one in names for part in one.split("|"))

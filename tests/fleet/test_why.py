@@ -20,7 +20,7 @@ from advisor.observe.sample import encode_span
 from advisor.planner import read_for_scan_and_plans
 from advisor.snapshot.archive import SPAN, capture_host, save_snapshot
 from advisor.snapshot.open import open_observed
-from advisor.snapshot.remote import manifest as wanted
+from advisor.snapshot.remote import manifest
 from advisor.snapshot.remote.capture import capture_script, read_moments
 from tests.cases import read_cases
 from tests.cli.inside import call_inside
@@ -129,10 +129,10 @@ def test_the_script_takes_the_counters_of_this_machine(name: str, tmp_path: Path
 
 
 def is_taken(path: str) -> bool:
-    patterns = (*wanted.EACH_MOMENT, *wanted.AT_THE_ENDS)
+    patterns = (*manifest.EACH_MOMENT, *manifest.AT_THE_ENDS)
     if path.startswith("/sys/fs/cgroup/"):
-        return any(fnmatch.fnmatchcase(path.rpartition("/")[2], name) for name in wanted.CGROUP_FILES)
-    listed = [f"{place}/{name}" for place, names in wanted.ATTRIBUTES for name in names]
+        return any(fnmatch.fnmatchcase(path.rpartition("/")[2], name) for name in manifest.CGROUP_FILES)
+    listed = [f"{place}/{name}" for place, names in manifest.ATTRIBUTES for name in names]
     return any(fnmatch.fnmatchcase(path, pattern) for pattern in (*patterns, *listed))
 
 
@@ -157,7 +157,7 @@ FILES = {"/span/0/proc/stat": b"cpu 1 0 0 9\n", "/span/1/proc/stat": b"cpu 2 0 0
         {"/span/0.time": b"6.00\n", "/span/1.time": b"5.00\n"},
         {"/span/0.time": b"nan\n", "/span/1.time": b"inf\n"},
         {"/span/0.time": b"1\n", "/span/1.time": b"\xc2\xb2\n"},
-        {f"/span/{at}.time": str(at).encode() for at in range(wanted.MOST_MOMENTS + 2)},
+        {f"/span/{at}.time": str(at).encode() for at in range(manifest.MOST_MOMENTS + 2)},
     ],
 )
 def test_moments_that_are_no_span_give_none(times: dict[str, bytes]) -> None:

@@ -45,7 +45,7 @@ from advisor.importers.pasted.forms import read_pasted
 from advisor.limits.declared import parse_declared
 from advisor.limits.machine_file import parse_machines
 from advisor.limits.what_if import parse_changes
-from advisor.observe.memory import parse_io_pairs, parse_io_table
+from advisor.observe.cgroups import parse_io_pairs, parse_io_table
 from advisor.observe.network import parse_port_use
 from advisor.observe.sample import parse_counts
 from advisor.observe.tracing import decode_pages

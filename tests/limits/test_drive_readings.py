@@ -12,7 +12,7 @@ from advisor.errors import RefusedError
 from advisor.limits.declared import Declared, DeclaredVolume
 from advisor.limits.media import Media
 from advisor.limits.paths import limits_of
-from advisor.operations.limits import SECONDS, predicted_seconds, read_drives, unknown_drives
+from advisor.operations.drive_readings import SECONDS, predicted_seconds, read_drives, unknown_drives
 from tests.cli.inside import call_inside
 from tests.facts.storage import Tree
 from tests.limits.hosts import array, disk, facts

@@ -9,9 +9,7 @@ import sys
 import pytest
 
 from advisor.host import Completed, Host, MemoryFiles, RecordedCommands, live_host
-from advisor.observe.disks import parse_sync_completed, read_arrays
-from advisor.observe.hardware import parse_hexadecimal, parse_paths, read_adapters, read_paths
-from advisor.observe.memory import (
+from advisor.observe.cgroups import (
     parse_cpu_max,
     parse_io_limits,
     parse_io_pairs,
@@ -19,6 +17,8 @@ from advisor.observe.memory import (
     read_cgroups,
     unit_of_cgroup,
 )
+from advisor.observe.disks import parse_sync_completed, read_arrays
+from advisor.observe.hardware import parse_hexadecimal, parse_paths, read_adapters, read_paths
 from advisor.observe.processes import parse_process_cgroup, read_processes
 from advisor.observe.rates import stall_share
 from advisor.observe.sample import CounterSpan, Reading

@@ -7,8 +7,9 @@ import os
 import pytest
 
 from advisor.host import Completed, Host, MemoryFiles, Missing, RecordedCommands, live_host
-from advisor.observe.hardware import MOST_ERRORS, parse_log_errors, read_log_errors, read_mappings, read_task_table
-from advisor.observe.memory import read_cgroups
+from advisor.observe.cgroups import read_cgroups
+from advisor.observe.cpus import read_task_table
+from advisor.observe.hardware import MOST_ERRORS, parse_log_errors, read_log_errors, read_mappings
 from advisor.observe.network import (
     ALL_SOCKETS,
     parse_port_use,

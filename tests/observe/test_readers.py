@@ -10,16 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.host import Missing
+from advisor.observe.cgroups import read_cgroups
+from advisor.observe.cpus import read_cpus, read_interrupts, read_thermal
 from advisor.observe.disks import read_disks
-from advisor.observe.hardware import (
-    read_adapters,
-    read_cpus,
-    read_interrupts,
-    read_memory_errors,
-    read_scsi,
-    read_thermal,
-)
-from advisor.observe.memory import read_cgroups, read_memory, read_nodes, read_pressure
+from advisor.observe.hardware import read_adapters, read_memory_errors, read_scsi
+from advisor.observe.memory import read_memory, read_nodes, read_pressure
 from advisor.observe.network import read_conntrack, read_link_errors, read_links, read_protocols, read_softnet
 from tests.each import for_each
 from tests.observe.spans import Source, sample_of, span_of

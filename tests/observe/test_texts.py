@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.observe.cpus import parse_cpu_times, parse_interrupts, parse_scheduler, read_interrupts
 from advisor.observe.disks import parse_diskstats, parse_inflight, parse_stat, read_disks
-from advisor.observe.hardware import parse_cpu_times, parse_interrupts, parse_scheduler, read_interrupts
 from advisor.observe.memory import parse_meminfo, parse_pressure, parse_vmstat, read_pressure
 from advisor.observe.network import (
     parse_conntrack_stat,

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from advisor.facts.clusters.infoscale import TITLES
+from advisor.facts.clusters.infoscale_configuration import TITLES
 from advisor.rules.clusters.infoscale import profile_of
 from tests.cases import cases
 from tests.planning.system import PORTS as PORTS_OF

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.planning.observations import combine_values, would_lower
+from advisor.planning.comparison import combine_values, would_lower
 from advisor.tunables.kind import Sense
 from tests.cases import cases
 

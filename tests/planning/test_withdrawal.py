@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.host import Missing
-from advisor.planning.merging import holds_edit, remove_edits, settings_of
 from advisor.planning.records import FileChange
+from advisor.planning.unmerge import holds_edit, remove_edits, settings_of
 from advisor.tunables import FileEdit, apply_edit
 
 KEYS = {

@@ -15,9 +15,9 @@ from advisor.operations.measure import choose_settings
 from advisor.operations.prove import choose_command
 from advisor.planning.records import Plan
 from advisor.profiles.requested import load_one
+from advisor.proof.path import path_check, require_other_way_in
 from advisor.proof.profile import Means, ground_for_command, prove_profile
 from advisor.proof.records import Proof
-from advisor.proof.relevance import path_check, require_other_way_in
 from advisor.report.proof.words import command_again
 from advisor.transaction.journal import Store
 from tests.known import known

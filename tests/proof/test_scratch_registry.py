@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from advisor.host import Host
-from advisor.proof.scratch import MIB, ScratchEntry, register_scratch, start_ticks, sweep_scratch
+from advisor.proof.scratch import MIB
+from advisor.proof.scratch_registry import ScratchEntry, register_scratch, start_ticks, sweep_scratch
 from advisor.proof.session import bench
 from tests.known import known
 
@@ -23,7 +24,7 @@ from .test_bench import settings
 KILLED = """
 import os, sys
 from advisor.proof.scratch import MIB, make_scratch
-from advisor.proof.scratch import register_scratch
+from advisor.proof.scratch_registry import register_scratch
 from advisor.proof.target import read_target
 from advisor.host import live_host
 made = make_scratch(read_target(live_host(), sys.argv[1]), MIB, on_made=register_scratch)

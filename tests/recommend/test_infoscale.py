@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from advisor.facts.clusters.infoscale import TITLES
+from advisor.facts.clusters.infoscale_configuration import TITLES
 from advisor.profiles.profile import load
 from advisor.recommend import Outlook, Recommendation, declared, recommend
 from advisor.recommend.infoscale import FIGURES, PARTS

@@ -16,7 +16,7 @@ from advisor.host import Host, PutFile
 from advisor.host.would_be import after_steps
 from advisor.importers.pasted.forms import read_pasted
 from advisor.operations import open_host
-from advisor.operations.imports import judge_lines, read_given
+from advisor.operations.judge import judge_lines, read_given
 from advisor.planner import plan_profiles
 from advisor.recommend import outlooks
 from advisor.recommend.verdicts import JudgedText, judge_texts

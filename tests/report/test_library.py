@@ -14,14 +14,8 @@ from advisor.profiles.profile import (
     shipped_directory,
 )
 from advisor.profiles.requested import is_line_about
-from advisor.report.library import (
-    condition_words,
-    fill_template,
-    parameter_words,
-    profile_list_text,
-    profile_text,
-    wanted_value,
-)
+from advisor.report.library import profile_list_text, profile_text
+from advisor.report.profile_words import condition_words, fill_template, parameter_words, wanted_value
 from tests.report.pasted import lines_too_wide
 
 SHIPPED = profile_paths(local=shipped_directory())

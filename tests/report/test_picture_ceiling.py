@@ -8,7 +8,7 @@ from advisor.cli.pages import check_files, write_files
 from advisor.facts.host_facts import scan
 from advisor.limits.declared import parse_declared
 from advisor.limits.records import Binding, HostCeiling, StageSum
-from advisor.operations.library import find_services, host_ceiling
+from advisor.operations.pictures import find_services, host_ceiling
 from advisor.report.picture.content import ceiling_picture
 from advisor.report.picture.page import picture_page, picture_svg
 from advisor.rules.judged import judge

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.facts.clusters.infoscale import InfoScale, InfoScaleSigns, LltHost, VxDisk, judged
+from advisor.facts.clusters.infoscale import InfoScale, LltHost, VxDisk, judged
+from advisor.facts.clusters.infoscale_configuration import InfoScaleSigns
 from advisor.facts.clusters.llt import Llttab
 from tests.cases import read_cases
 from tests.rules import build

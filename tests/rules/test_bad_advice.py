@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from advisor.facts.host_facts import Facts, scan
 from advisor.facts.system.memory import Counters
 from advisor.host import Host, tree_host
-from advisor.planning.observations import combine_values
+from advisor.planning.comparison import combine_values
 from advisor.report.explain import explain_id
 from advisor.rules.judged import judge
 from advisor.rules.rule import Finding, PlanProfile, SetTunable

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from advisor.facts.clusters.infoscale import TITLES, LltHost, VxDisk
+from advisor.facts.clusters.infoscale import LltHost, VxDisk
+from advisor.facts.clusters.infoscale_configuration import TITLES
 from advisor.profiles.profile import load, profile_paths
 from advisor.rules.clusters.infoscale import profile_of, recognised_workload, recognition, serial_writes_per_second
 from advisor.rules.clusters.llt_cluster import queue_bytes, window_bytes_per_second

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from advisor.limits import cloud_disks as ebs
+from advisor.limits import cloud_disks
 from advisor.limits.declared import Declared, DeclaredVolume, parse_declared
 from advisor.limits.machine_file import parse_machines
 from advisor.limits.machines import find_machine
@@ -302,7 +302,7 @@ def test_what_is_bought_carries_the_demand_and_is_for_sale(kind: str, mb_s: floa
         assert total_mb >= mb_s - 1e-6
         assert total_iops >= iops - 1e-6
         assert one.count * (one.gib or 0) >= size / 2**30 - 1e-6
-        if kind in ebs.MOST_IOPS:
+        if kind in cloud_disks.MOST_IOPS:
             text = f"[[volume]]\ndevice='a'\ntype='{kind}'\ngib={one.gib}\niops={int(one.iops or 0)}\n"
             if kind == "gp3":
                 text += f"throughput-mib-per-s={one.mib_s}\n"

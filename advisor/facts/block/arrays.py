@@ -36,7 +36,7 @@ from advisor.facts.block.lvm_text import (
     parse_pvs,
 )
 from advisor.facts.block.md_sources import read_md
-from advisor.facts.block.stacked import Storage, read_storage
+from advisor.facts.block.storage import Storage, read_storage
 from advisor.facts.unknown import BTRFS, STACKED, Unknowns
 from advisor.host import Host, Missing, is_count
 from advisor.host.numbers import count_noun

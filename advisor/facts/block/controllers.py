@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from advisor.facts.block.block import clean
+from advisor.facts.block.block import Array, clean
 from advisor.facts.unknown import Unknowns
 from advisor.host import Completed, Host, Missing
 
 if TYPE_CHECKING:
-    from advisor.facts.block.block import Array
     from advisor.facts.block.controller import Controller, ControllerDrive, ControllerVolume
     from advisor.facts.block.disks import Disk
 
@@ -130,7 +129,6 @@ def array_name(controller: Controller, volume: ControllerVolume) -> str:
 
 
 def _make_array(controller: Controller, volume: ControllerVolume, disks: Sequence[Disk]) -> Array:
-    from advisor.facts.block.block import Array
     from advisor.facts.block.controller import data_disks
 
     name = array_name(controller, volume)

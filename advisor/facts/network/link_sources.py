@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from advisor.facts.network.ip_text import BareLink, parse_ip_links
+from advisor.facts.network.ip_text import BareLink, parse_ip_links, parse_ip_text
 from advisor.facts.network.link_tables import (
     NET,
     LinkDirectory,
@@ -87,7 +87,6 @@ def _read_ip(host: Host, unknown: Unknowns) -> dict[str, BareLink]:
 
 def _links_of_text(printed: str) -> dict[str, BareLink]:
     # Loaded only where ip is too old for JSON: start-up is a feature.
-    from advisor.facts.network.ip_text import parse_ip_text
 
     return parse_ip_text(printed)
 

@@ -10,7 +10,7 @@ import fnmatch
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from advisor.facts.settings import record as sources
+from advisor.facts.settings import record
 from advisor.facts.settings.record import (
     BAD,
     BETTER,
@@ -61,7 +61,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {
     "least": _least,
     "in_use": lambda text: InUse(*text.split(" | ")),  # type: ignore[arg-type]
     "vendors": lambda text: dict(word.split(":") for word in text.split()),
-    "sources": lambda text: tuple(getattr(sources, word) for word in text.split()),
+    "sources": lambda text: tuple(getattr(record, word) for word in text.split()),
 }
 """How the text of a field is read; others are texts."""
 

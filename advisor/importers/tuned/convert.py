@@ -33,11 +33,7 @@ from advisor.importers.records import (
     without_rivals,
 )
 from advisor.importers.to_profile import last_wins, made_of, make_disjoint, profile_name
-from advisor.importers.tuned import plugin_boot
-from advisor.importers.tuned import plugin_boot as plugin_cpu
-from advisor.importers.tuned import plugin_devices as plugin_disk
-from advisor.importers.tuned import plugin_devices as plugin_files
-from advisor.importers.tuned import plugin_devices as plugin_net
+from advisor.importers.tuned import plugin_boot, plugin_devices
 from advisor.importers.tuned.devices import (
     Context,
     Converter,
@@ -135,15 +131,15 @@ _SCHEDULER = frozenset(
 )
 PLUGINS = {
     "sysctl": Plugin(convert_sysctl),
-    "sysfs": Plugin(plugin_files.convert_sysfs),
+    "sysfs": Plugin(plugin_devices.convert_sysfs),
     "vm": Plugin(
-        plugin_files.convert_vm,
+        plugin_devices.convert_vm,
         frozenset({"transparent_hugepages", "transparent_hugepage", "transparent_hugepage.defrag"})
-        | plugin_files.DIRTY_OPTIONS.keys(),
+        | plugin_devices.DIRTY_OPTIONS.keys(),
     ),
-    "cpu": Plugin(plugin_cpu.convert_cpu, plugin_cpu.OPTIONS),
-    "disk": Plugin(plugin_disk.convert_disk, plugin_disk.DISK_OPTIONS),
-    "net": Plugin(plugin_net.convert_net, plugin_net.NET_OPTIONS),
+    "cpu": Plugin(plugin_boot.convert_cpu, plugin_boot.OPTIONS),
+    "disk": Plugin(plugin_devices.convert_disk, plugin_devices.DISK_OPTIONS),
+    "net": Plugin(plugin_devices.convert_net, plugin_devices.NET_OPTIONS),
     "scheduler": Plugin(plugin_boot.convert_scheduler, _SCHEDULER, lambda key: key.startswith("group.")),
     "bootloader": Plugin(
         plugin_boot.convert_bootloader, plugin_boot.BOOTLOADER_OPTIONS, lambda key: key.startswith("cmdline")
@@ -170,17 +166,17 @@ PLUGINS = {
     ),
     "script": Plugin(_convert_script, frozenset({"script"})),
     "rtentsk": Plugin(lambda given: given.line.ignored("TuneD knows no option of it"), frozenset()),
-    "selinux": Plugin(plugin_files.convert_selinux, frozenset({"avc_cache_threshold"})),
-    "scsi_host": Plugin(plugin_files.convert_scsi_host, frozenset({"alpm"})),
-    "audio": Plugin(plugin_files.convert_audio, frozenset({"timeout", "reset_controller"})),
-    "video": Plugin(plugin_files.convert_video, frozenset({"radeon_powersave", "panel_power_savings"})),
-    "usb": Plugin(plugin_files.convert_usb, frozenset({"autosuspend"})),
+    "selinux": Plugin(plugin_devices.convert_selinux, frozenset({"avc_cache_threshold"})),
+    "scsi_host": Plugin(plugin_devices.convert_scsi_host, frozenset({"alpm"})),
+    "audio": Plugin(plugin_devices.convert_audio, frozenset({"timeout", "reset_controller"})),
+    "video": Plugin(plugin_devices.convert_video, frozenset({"radeon_powersave", "panel_power_savings"})),
+    "usb": Plugin(plugin_devices.convert_usb, frozenset({"autosuspend"})),
     "eeepc_she": Plugin(
-        plugin_files.convert_eeepc,
+        plugin_devices.convert_eeepc,
         frozenset({"load_threshold_normal", "load_threshold_powersave", "she_powersave", "she_normal"}),
     ),
-    "acpi": Plugin(plugin_files.convert_acpi, frozenset({"platform_profile"})),
-    "uncore": Plugin(plugin_files.convert_uncore, frozenset({"max_freq_khz", "min_freq_khz", "max_freq_delta_khz"})),
+    "acpi": Plugin(plugin_devices.convert_acpi, frozenset({"platform_profile"})),
+    "uncore": Plugin(plugin_devices.convert_uncore, frozenset({"max_freq_khz", "min_freq_khz", "max_freq_delta_khz"})),
 }
 # Known by name, and steered while TuneD runs or by a tool of its own: nothing that one value could stand for.
 STEERED = {

@@ -30,10 +30,10 @@ from advisor.proof.blocks import design_words, group_changes, kept_values, run_c
 from advisor.proof.command_runner import explain_not_stored, results_directory, store_result
 from advisor.proof.covariates import read_gate
 from advisor.proof.metrics import read_identity
+from advisor.proof.path import require_other_way_in
 from advisor.proof.process import Stop, StoppedError, caught_signals
 from advisor.proof.profile import ArmPlan, Means, locked_store, measure_arms
 from advisor.proof.records import Proof
-from advisor.proof.relevance import require_other_way_in
 from advisor.proof.schedule import (
     HOLD_SECONDS,
     MEASURED_SLACK,

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from advisor.facts.block.block import BESIDE, PARITY_DISKS, STRIPED
+from advisor.facts.block.block import BESIDE, PARITY_DISKS, STRIPED, Array
 from advisor.facts.block.block_graph import BlockGraph, BlockNode
 from advisor.facts.block.disks import Disk, FileSystem
 from advisor.rules import sources
@@ -14,7 +14,7 @@ from advisor.rules.queries import ebs_disks, leading_count
 from advisor.rules.rule import Decide, DeclaredWorkload, Facts, Finding, Remedy, RunShell, rule
 
 if TYPE_CHECKING:
-    from advisor.facts.block.block import Array
+    pass
 
 ORDER = 160
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from advisor.facts.block.block import STRIPED, natural
+from advisor.facts.block.block import STRIPED, Array, natural
 from advisor.facts.block.block_graph import BlockGraph
 from advisor.rules import sources
 from advisor.rules.block.queues import is_spinning, names_of, setting
@@ -13,7 +13,7 @@ from advisor.rules.queries import ebs_disks, leading_count
 from advisor.rules.rule import DeclaredWorkload, Facts, Finding, SetTunable, rule, set_queues
 
 if TYPE_CHECKING:
-    from advisor.facts.block.block import Array
+    pass
 
 ORDER = 200
 

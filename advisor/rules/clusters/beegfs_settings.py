@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from advisor.facts.clusters.beegfs import BeegfsService, StripePattern
+from advisor.facts.clusters.beegfs import BeegfsService, StripePattern, size_bytes
 from advisor.facts.settings import vendor_values
 from advisor.host.numbers import count_noun, is_count
 from advisor.rules import sources
@@ -84,7 +84,6 @@ def number(service: BeegfsService, key: str) -> int | None:
 
 def size(service: BeegfsService, key: str) -> int | None:
     """`value` in bytes; None for anything else."""
-    from advisor.facts.clusters.beegfs import size_bytes
 
     return size_bytes(value(service, key))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from advisor.facts.clusters.infoscale import (
+from advisor.facts.clusters.infoscale_configuration import (
     FSS_TCP,
     FSS_UDP,
     FSS_ZONES,

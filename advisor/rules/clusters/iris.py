@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 
-from advisor.facts.clusters.infoscale import LONG_ROUND_TRIP_SECONDS
+from advisor.facts.clusters.infoscale_configuration import LONG_ROUND_TRIP_SECONDS
 from advisor.facts.clusters.iris import Cpf, Iris, IrisPlace
 from advisor.facts.settings import vendor_values
 from advisor.rules import sources

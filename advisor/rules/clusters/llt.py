@@ -6,7 +6,7 @@ import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from advisor.facts.clusters.infoscale import LONG_ROUND_TRIP_SECONDS, MIRRORED
+from advisor.facts.clusters.infoscale_configuration import LONG_ROUND_TRIP_SECONDS, MIRRORED
 from advisor.facts.clusters.llt import HIGH_WATER_MARKS, Llt, LltLink, MarkDefault, mark_defaults
 from advisor.facts.settings.value import KEY, parse_ports, ports_text
 from advisor.rules import sources

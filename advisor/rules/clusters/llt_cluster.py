@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Mapping
 
-from advisor.facts.clusters.infoscale import FSS_ZONES, LONG_ROUND_TRIP_SECONDS
+from advisor.facts.clusters.infoscale_configuration import FSS_ZONES, LONG_ROUND_TRIP_SECONDS
 from advisor.facts.clusters.llt import Llt
 from advisor.rules import sources
 from advisor.rules.clusters.infoscale import DATAGRAMS, private_carriers, recognition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from advisor.facts.clusters.infoscale import FSS_UDP, FSS_ZONES
+from advisor.facts.clusters.infoscale_configuration import FSS_UDP, FSS_ZONES
 from advisor.facts.host_facts import Facts
 from advisor.facts.network.link_stack import (
     ENCAPSULATIONS,

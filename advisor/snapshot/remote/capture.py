@@ -43,7 +43,7 @@ from advisor.shell.state_table import CLOSED
 from advisor.snapshot import archive as snapshot
 from advisor.snapshot import tar as tarball
 from advisor.snapshot.archive import SPAN
-from advisor.snapshot.remote import manifest as wanted
+from advisor.snapshot.remote import manifest
 from advisor.snapshot.remote.store import CapturedCommands, captured_status, ethtool_answers, parse_copy_errors
 from advisor.snapshot.remote.stream import Stream, read_stream
 from advisor.transaction.journal import Begun, decode_journal, encode_entry, unpack_journal
@@ -55,7 +55,7 @@ MAX_MEMBERS = 400_000
 
 _ABSENT = ("No such file or directory", "Not a directory", "No such device", "No such device or address")
 _GLOB = lazy_regex(r"[*?\[]")
-_JOURNAL = lazy_regex(rf"{wanted.TRANSACTIONS}/[^/]+/(?:journal|{CLOSED})", re.DOTALL)
+_JOURNAL = lazy_regex(rf"{manifest.TRANSACTIONS}/[^/]+/(?:journal|{CLOSED})", re.DOTALL)
 _ANSWER = lazy_regex(r"/commands/([a-z][0-9]+)\.(argv|out|err|rc|astray)")
 
 
@@ -90,29 +90,29 @@ def capture_script(seconds: float | None = None) -> str:
     plain = {
         "path": SAFE_PATH,
         "places": SAFE_PATH.split(":"),
-        "programs": wanted.wanted_programs(),
-        "seconds": wanted.SECONDS,
-        "controller_seconds": wanted.CONTROLLER_SECONDS,
+        "programs": manifest.wanted_programs(),
+        "seconds": manifest.SECONDS,
+        "controller_seconds": manifest.CONTROLLER_SECONDS,
         "phase_seconds": PHASE_SECONDS,
-        "max_links": wanted.MAX_LINKS,
-        "max_total_kb": wanted.MAX_TOTAL_KB,
-        "max_file_bytes": wanted.MAX_FILE_BYTES,
-        "max_file_blocks": wanted.MAX_FILE_BYTES // 512,
-        "transactions": wanted.TRANSACTIONS,
-        "transaction_files": " ".join(wanted.TRANSACTION_FILES),
+        "max_links": manifest.MAX_LINKS,
+        "max_total_kb": manifest.MAX_TOTAL_KB,
+        "max_file_bytes": manifest.MAX_FILE_BYTES,
+        "max_file_blocks": manifest.MAX_FILE_BYTES // 512,
+        "transactions": manifest.TRANSACTIONS,
+        "transaction_files": " ".join(manifest.TRANSACTION_FILES),
         "cpuset_files": _shell_patterns(_files_of("/sys/fs/cgroup")),
         "pci_files": _shell_patterns(_files_of("/sys/bus/pci/devices/*")),
         "vxtunefs": " ".join(VXTUNEFS),
         "fstyp": " ".join(FSTYP),
         "smartctl": " ".join(map(shell_quote, SMARTCTL)),
-        "unit_properties": ",".join(wanted.UNIT_PROPERTIES),
+        "unit_properties": ",".join(manifest.UNIT_PROPERTIES),
         **_span_words(seconds),
     }
     paths = {
-        "attributes": _make_directories((*wanted.ATTRIBUTES, *wanted.wanted_sysctls())),
-        "configuration": _make_directories(wanted.CONFIGURATION),
-        "listed": [_Directory(place, bool(_GLOB.search(place))) for place in wanted.LISTED],
-        "marked": " ".join(f'"$root"{place}' for place in wanted.MARKED),
+        "attributes": _make_directories((*manifest.ATTRIBUTES, *manifest.wanted_sysctls())),
+        "configuration": _make_directories(manifest.CONFIGURATION),
+        "listed": [_Directory(place, bool(_GLOB.search(place))) for place in manifest.LISTED],
+        "marked": " ".join(f'"$root"{place}' for place in manifest.MARKED),
         "sysctl_files": " ".join(
             f'"$root"{place}' for place in (*(f"{one}/*.conf" for one in DIRECTORIES), SYSCTL_CONF)
         ),
@@ -120,13 +120,13 @@ def capture_script(seconds: float | None = None) -> str:
     commands = {
         name: [" ".join('"$link"' if word == "{link}" else shell_quote(word) for word in argv) for argv in listed]
         for name, listed in {
-            "network_commands": wanted.NETWORK_COMMANDS,
-            "link_commands": wanted.LINK_COMMANDS,
-            "port_commands": wanted.PORT_COMMANDS,
-            "storage_commands": wanted.STORAGE_COMMANDS,
-            "root_commands": wanted.ROOT_COMMANDS,
-            "controller_commands": wanted.CONTROLLER_COMMANDS,
-            "system_commands": wanted.SYSTEM_COMMANDS,
+            "network_commands": manifest.NETWORK_COMMANDS,
+            "link_commands": manifest.LINK_COMMANDS,
+            "port_commands": manifest.PORT_COMMANDS,
+            "storage_commands": manifest.STORAGE_COMMANDS,
+            "root_commands": manifest.ROOT_COMMANDS,
+            "controller_commands": manifest.CONTROLLER_COMMANDS,
+            "system_commands": manifest.SYSTEM_COMMANDS,
         }.items()
     }
     return make_environment(escape_html=False).get_template("capture.sh.j2").render({**plain, **paths, **commands})
@@ -135,14 +135,14 @@ def capture_script(seconds: float | None = None) -> str:
 def _span_words(seconds: float | None) -> dict[str, object]:
     """What the template needs to take a span; ``moments`` is 0 for none."""
     whole = math.ceil(seconds or 0)
-    interval = max(1, math.ceil(whole / wanted.MOST_MOMENTS))
+    interval = max(1, math.ceil(whole / manifest.MOST_MOMENTS))
     return {
         "moments": max(1, whole // interval) if seconds else 0,
         "interval": interval,
         "span_seconds": whole + PHASE_SECONDS,
-        "each_moment": " ".join(f".{pattern}" for pattern in wanted.EACH_MOMENT),
-        "at_the_ends": " ".join(f".{pattern}" for pattern in wanted.AT_THE_ENDS),
-        "cgroup_files": " -o ".join(f"-name {shell_quote(name)}" for name in wanted.CGROUP_FILES),
+        "each_moment": " ".join(f".{pattern}" for pattern in manifest.EACH_MOMENT),
+        "at_the_ends": " ".join(f".{pattern}" for pattern in manifest.AT_THE_ENDS),
+        "cgroup_files": " -o ".join(f"-name {shell_quote(name)}" for name in manifest.CGROUP_FILES),
         "connections": " ".join(map(shell_quote, CONNECTIONS)),
         "spaces": " ".join(map(shell_quote, DF)),
         "dm_status": " ".join(map(shell_quote, STATUS)),
@@ -150,7 +150,7 @@ def _span_words(seconds: float | None) -> dict[str, object]:
 
 
 def _files_of(place: str) -> Iterator[str]:
-    return (name for directory, names in wanted.ATTRIBUTES if directory == place for name in names)
+    return (name for directory, names in manifest.ATTRIBUTES if directory == place for name in names)
 
 
 def _make_directories(listed: Iterable[tuple[str, tuple[str, ...]]]) -> list[tuple[_Directory, str]]:
@@ -219,9 +219,9 @@ def _read_all_and_map(host: Host) -> None:
 def _read_all(host: Host) -> None:
     """Read all that is asked of a captured host afterwards: a scan, plans, and what status and verify say about it."""
     read_for_scan_and_plans(host)
-    for name in host.names(wanted.TRANSACTIONS):
-        for file in wanted.TRANSACTION_FILES:
-            host.read_bytes(f"{wanted.TRANSACTIONS}/{name}/{file}")
+    for name in host.names(manifest.TRANSACTIONS):
+        for file in manifest.TRANSACTION_FILES:
+            host.read_bytes(f"{manifest.TRANSACTIONS}/{name}/{file}")
     # One that is damaged is reported where the capture is read.
     with contextlib.suppress(AdvisorError):
         captured_status(host)
@@ -235,7 +235,7 @@ def _captured_host(found: Stream, where: str, *, with_secrets: bool) -> tuple[Ho
         # Scripts of earlier versions asked it once, before the span.
         first = {**first, DF: Missing("absent", "asked once, so how fast they fill is unknown")}
         last = {**last, DF: answers[DF]}
-    limit = _parse_number(found.header.get("file-limit", "")) or wanted.MAX_FILE_BYTES
+    limit = _parse_number(found.header.get("file-limit", "")) or manifest.MAX_FILE_BYTES
     budget = ReadBudget(where, snapshot.MAX_READ_STEPS)
     files, is_root = _memory_files(members, limit, budget, with_secrets=with_secrets), found.header.get("uid") == "0"
     host = Host(
@@ -353,8 +353,8 @@ def _parse_answer(part: Mapping[str, bytes]) -> tuple[tuple[str, ...], Completed
     if code is None or code in (124, 137):
         return tuple(argv), Missing("unreadable", f"{argv[0]} did not answer within {seconds} s")
     out, err = (part.get(name, b"") for name in ("out", "err"))
-    if len(out) + len(err) >= wanted.MAX_FILE_BYTES:
-        return tuple(argv), Missing("unreadable", f"{argv[0]} printed more than {wanted.MAX_FILE_BYTES >> 20} MiB")
+    if len(out) + len(err) >= manifest.MAX_FILE_BYTES:
+        return tuple(argv), Missing("unreadable", f"{argv[0]} printed more than {manifest.MAX_FILE_BYTES >> 20} MiB")
     return tuple(argv), Completed(code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
 
@@ -417,7 +417,7 @@ def read_moments(
         if found and _UPTIME.fullmatch(text):
             times[int(found[1])] = float(text)
     numbers = sorted(times)
-    if len(numbers) < 2 or len(numbers) > wanted.MOST_MOMENTS + 1:
+    if len(numbers) < 2 or len(numbers) > manifest.MOST_MOMENTS + 1:
         return None
     contents: dict[str, dict[str, bytes]] = {str(number): {} for number in numbers}
     for path, data in members.items():
